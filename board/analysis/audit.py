@@ -31,6 +31,7 @@ SAMPLE_LINES: Final = 200
 _SAMPLE_BYTES: Final = 8 << 20
 """Of a run in all: about a second."""
 _MOST_FILES: Final = 200
+"""Of a run with more, every so many; a file is opened for its lines alone."""
 NO_ROLLOUT: Final = Remark(None, "the line has texts and gives no rollout", severity="lost")
 
 
@@ -179,8 +180,11 @@ def _sample(run: Run) -> dict[int, list[tuple[int, int, int]]]:
         chosen AS (
             SELECT *, number // every AS turn, dense_rank() OVER (ORDER BY file) AS nth
             FROM spread WHERE number % every = 0 AND number // every < {SAMPLE_LINES}),
+        of_some AS (
+            SELECT * FROM chosen
+            WHERE (nth - 1) % greatest(1, ceil((SELECT max(nth) FROM chosen) / {_MOST_FILES})) = 0),
         bounded AS (
-            SELECT *, sum(size) OVER (ORDER BY turn, file) AS bytes FROM chosen)
+            SELECT *, sum(size) OVER (ORDER BY turn, file) AS bytes FROM of_some)
         SELECT file, line, "offset", size FROM bounded
         WHERE bytes <= {_SAMPLE_BYTES} OR bytes = size ORDER BY file, line
     """)

@@ -26,12 +26,15 @@ SHORTEST_TEXT: Final = 12
 """Characters; shorter texts are found somewhere by chance."""
 _MOST_LEVELS: Final = 60
 _LONGEST_NUMBER: Final = 24
+_LONGEST_REFERENCE: Final = 200
+_MOST_REFERENCES: Final = 4
+"""Within each other: JSON in a text of JSON, a reference to a reference."""
 _NUMBER: Final = re.compile(r"[0-9]{1,40}")
 _MOST_STARTS: Final = 16
 """Places in an array at which another is looked for."""
 
-_Numbers = npt.NDArray[np.float32]
-"""Sorted. Single precision: logs write fewer digits, and tables of frameworks have no more."""
+_Numbers = npt.NDArray[np.float64]
+"""Sorted, each once."""
 
 
 def not_shown(
@@ -48,26 +51,62 @@ def not_shown(
         Of each path, such as `turns[].content`, the first value that is not shown.
     """
     prefixes = frozenset(left_out)
+    missing: dict[str, Any] = {}
     for with_turns in (False, True):  # turns take most of the time, and most lines need none
-        missing: dict[str, Any] = {}
-        _look_for(line, "", _Shown(records, with_turns=with_turns), prefixes, missing)
-        if not missing:
+        search = _Search(line, _Shown(records, with_turns=with_turns), prefixes)
+        search.look_for(line, "")
+        if not (missing := search.missing):
             break
     return missing
 
 
-def _look_for(
-    value: Any, path: str, displayed: _Shown, prefixes: frozenset[str], missing: dict[str, Any]
-) -> None:
-    """Adds the leaves of a value that are not shown to `missing`; of JSON in a text those within it."""
-    for leaf_path, leaf in leaves(value, path):
-        if leaf_path in missing or _is_below(leaf_path, prefixes) or displayed.has(leaf):
-            continue
-        parsed = _json_in(leaf) if isinstance(leaf, str) else None
-        if parsed is None:
-            missing[leaf_path] = leaf
-        else:
-            _look_for(parsed, leaf_path, displayed, prefixes, missing)
+class _Search:
+    """Looks for what of a line is not shown. missing: of each path the first value."""
+
+    def __init__(
+        self, line: Mapping[str, Any], displayed: _Shown, prefixes: frozenset[str]
+    ) -> None:
+        self._line = line
+        self._displayed = displayed
+        self._prefixes = prefixes
+        self.missing: dict[str, Any] = {}
+
+    def look_for(self, value: Any, path: str, level: int = 0) -> None:
+        """Adds the leaves of a value that are not shown; of JSON in a text, and of a reference to another
+        place of the line, those of what it stands for.
+        """
+        for leaf_path, leaf in leaves(value, path):
+            if leaf_path in self.missing or _is_below(leaf_path, self._prefixes):
+                continue
+            if self._displayed.has(leaf):
+                continue
+            meant = None
+            if isinstance(leaf, str) and level < _MOST_REFERENCES:
+                meant = _json_in(leaf)
+                meant = _referred(leaf, self._line) if meant is None else meant
+            if meant is None:
+                self.missing[leaf_path] = leaf
+            else:
+                self.look_for(meant, leaf_path, level + 1)
+
+
+def _referred(text: str, line: Any) -> Any:
+    """What a reference such as `attachment://3f1c` stands for: what the line has under that key."""
+    _, sign, key = text.partition("://")
+    return _under(key, line) if sign and key and len(text) < _LONGEST_REFERENCE else None
+
+
+def _under(key: str, value: Any) -> Any:
+    """The first text under a key of a value, at whatever depth; None where there is none."""
+    if isinstance(value, Mapping):
+        fields = cast("Mapping[object, Any]", value)
+        if isinstance(found := fields.get(key), str):
+            return found
+        inner: Iterable[Any] = fields.values()
+    else:
+        inner = cast("Sequence[Any]", value) if isinstance(value, list) else ()
+    found = (_under(key, one) for one in inner if isinstance(one, Mapping | list))
+    return next((one for one in found if one is not None), None)
 
 
 def remark_on(path: str, value: Any) -> Remark:
@@ -121,7 +160,7 @@ class _Shown:
             self._take_record(record)
             if with_turns:
                 self._take_turns(record)
-        self._numbers = _sorted(np.concatenate([*self._arrays, np.array(self._scalars)]))
+        self._numbers = np.unique(np.concatenate([*self._arrays, np.array(self._scalars)]))
 
     @cached_property
     def _texts(self) -> set[str]:
@@ -136,9 +175,12 @@ class _Shown:
         """Whether a leaf of the line is shown."""
         if isinstance(value, str):
             return self._has_text(value)
-        wanted = np.atleast_1d(value)
-        if np.isin(_sorted(wanted), self._numbers, assume_unique=True).all():
+        wanted = np.unique(np.atleast_1d(value))
+        absent = wanted[~_among(wanted, self._numbers)]
+        # Tables of frameworks and token arrays have single precision.
+        if not len(absent) or _among(_single(absent), self._numbers).all():
             return True
+        wanted = np.atleast_1d(value)
         # Arrays over a whole sequence are cut to the response: what stands at the prompt is no loss.
         return any(_is_part(array, wanted) for array in self._arrays)
 
@@ -175,6 +217,7 @@ class _Shown:
         self._as_shown.update(record.response_tokens or ())
         for turn in conversation_of(record.messages, record.texts):
             self._take([turn.role, turn.name, turn.seconds, turn.at])
+            self._as_shown.add("\n".join(_written_in(turn.blocks)))
             for block in (*turn.blocks, *turn.results.values()):
                 self._take([block.text, block.name, block.id, block.error, block.seconds])
                 self._take([block.arguments, arguments_text(block.arguments)])
@@ -202,6 +245,13 @@ def _is_below(path: str, prefixes: frozenset[str]) -> bool:
     """Whether a path, or one above it, is among the prefixes."""
     names = path.replace("[]", "").split(".")
     return any(".".join(names[:count]) in prefixes for count in range(1, len(names) + 1))
+
+
+def _written_in(blocks: Iterable[Block]) -> Iterator[str]:
+    """What a turn says and what its calls are given, which some logs have as one text."""
+    for block in blocks:
+        given = block.arguments.values() if isinstance(block.arguments, Mapping) else ()
+        yield from (block.text, *(text for text in given if isinstance(text, str)))
 
 
 def _texts_of(block: Block) -> Iterator[str]:
@@ -264,6 +314,12 @@ def _is_part(array: npt.NDArray[np.float64], of: npt.NDArray[np.float64]) -> boo
     return any(np.array_equal(of[i : i + len(array)], array) for i in (*first, *last))
 
 
-def _sorted(numbers: npt.NDArray[np.float64]) -> _Numbers:
+def _among(wanted: _Numbers, numbers: _Numbers) -> npt.NDArray[np.bool_]:
+    """Whether each of some numbers is among others."""
+    return np.isin(wanted, numbers, assume_unique=True)
+
+
+def _single(numbers: _Numbers) -> _Numbers:
+    """Numbers as they are in single precision."""
     with np.errstate(over="ignore"):
-        return np.unique(numbers.astype(np.float32))
+        return numbers.astype(np.float32).astype(np.float64)

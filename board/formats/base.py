@@ -142,12 +142,6 @@ class LineContext:
         return self._sidecars[find]
 
 
-_LEFT_OUT: Final = {
-    "index": "the place of a rollout in its step is counted when it is read",
-}
-"""What no reader shows."""
-
-
 class Reader(ABC):
     """Knows one on-disk format of rollouts.
 
@@ -195,7 +189,6 @@ class Reader(ABC):
     def __init_subclass__(cls, **options: Any) -> None:
         """Bounds what the reader overrides, so that no reader has to think of nesting."""
         super().__init_subclass__(**options)
-        cls.left_out = {**_LEFT_OUT, **cls.left_out}
         for name in _BOUNDED & cls.__dict__.keys():
             setattr(cls, name, _bounded(cls.__dict__[name]))
 

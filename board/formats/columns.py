@@ -25,6 +25,7 @@ from board.formats.conversation_columns import take_conversations
 from board.formats.field_values import (
     EXTRA,
     LARGEST_WHOLE,
+    LOGGED_INDEX,
     NUMBER_IDS,
     TAKERS,
     is_truncated,
@@ -70,7 +71,9 @@ _USUAL_TYPES_OF_KEY: Final[Mapping[str, frozenset[type]]] = {
     "ground_truth": frozenset({str, int, float, bool, _NOTHING}),
     "step": frozenset({int, float}),
 }
-_OUTLINED: Final = frozenset({"_take_id", "_take_score", "_take_reward", "_take_parts", "_leave"})
+_OUTLINED: Final = frozenset(
+    {"_take_index", "_take_id", "_take_score", "_take_reward", "_take_parts", "_leave"}
+)
 """The methods that take what an outline has."""
 _SINGLE: Final = _NUMBER | {str}
 _WHOLE_NUMBERS: Final = frozenset({"step", *NUMBER_IDS} - {"timestamp"})
@@ -318,6 +321,8 @@ def _made(
             texts["failure"] = values
         elif taker in ("_take_score", "_take_reward"):
             scores[key] = values
+        elif taker == "_take_index":
+            extras[LOGGED_INDEX] = values
         elif taker in ("", "_take_topk") and key != "remarks":
             key = key.removeprefix(EXTRA)
             extras[key] = filled(values, extras[key]) if key in extras else values

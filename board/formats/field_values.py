@@ -25,7 +25,8 @@ TAKERS: Final[Mapping[str, str]] = {
     **dict.fromkeys(schema.TOPK_FIELDS, "_take_topk"),
     **dict.fromkeys(("messages", "segments"), "_take_objects"),
     **dict.fromkeys(("prompt_ids", "response_ids"), "_take_token_ids"),
-    **dict.fromkeys(("step", "index", "type", "remarks"), "_leave"),
+    **dict.fromkeys(("step", "type", "remarks"), "_leave"),
+    "index": "_take_index",
     "response_tokens": "_take_pieces",
     FAILURE: "_take_failure",
     "reward": "_take_reward",
@@ -39,6 +40,8 @@ CONTENT: Final = frozenset(TAKERS) - {
     *("policy_version", "is_truncated"),
 }
 """Keys of which one makes a line a rollout; numbers under the others may be means of a step."""
+LOGGED_INDEX: Final = "logged.index"
+"""The column of a log's own `index`: that of a rollout in its step is counted when it is read."""
 EXTRA: Final = "extra:"
 """Begins the name of a field that is kept under the rest of its name, whatever the record calls so."""
 NUMBER_IDS: Final = frozenset({"micro_step", "rank", "policy_version", "timestamp"})
@@ -216,8 +219,9 @@ def split_of(text: str) -> str:
 def split_reward(reward: Mapping[str, Any]) -> tuple[dict[str, Any], Any, dict[str, Any]]:
     """Its parts that are numbers or null, its total (None: it has none), and what else it holds."""
     total = next((key for key in _TOTALS if is_number(reward.get(key))), None)
-    # A total that is null is none, and no part that was not scored either.
-    empty = {key for key in _TOTALS if reward.get(key) is None}
+    # A total that is null was not given: the one part beside it is not the reward in its place. Beside
+    # another total it is none, and no part either.
+    empty = {key for key in _TOTALS if total is not None and reward.get(key) is None}
     entries = {k: v for k, v in reward.items() if k != total and k not in empty}
     parts = {key: value for key, value in entries.items() if value is None or is_number(value)}
     others = {key: value for key, value in entries.items() if key not in parts}

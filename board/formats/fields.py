@@ -16,6 +16,7 @@ from board.core.records import NumberArray, Parsed, ReadOptions, Record, Remark
 from board.errors import RecordError
 from board.formats.field_values import (
     EXTRA,
+    LOGGED_INDEX,
     TAKERS,
     is_number,
     is_truncated,
@@ -188,6 +189,9 @@ class RecordBuilder:
 
     def _leave(self, key: str, value: Any) -> None:
         pass
+
+    def _take_index(self, key: str, value: Any) -> None:
+        self.extras[LOGGED_INDEX] = value
 
     def _take_token_ids(self, key: str, value: Any) -> None:
         setattr(self, key, as_numbers(value))

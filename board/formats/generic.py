@@ -25,6 +25,7 @@ from board.formats.key_names import (
     holds_texts,
     is_reference,
     without_shared_ids,
+    words_of,
 )
 from board.formats.mapping import (
     GENERIC,
@@ -70,6 +71,13 @@ _REFERENCE: Final = re.compile(r"doc|target|reference|expected|answer|gold\w*|gt
 """What is below a key of such a name belongs to the task, whatever its own name says."""
 _SEEN: Final = ("state", "observation", "obs")
 """What an agent saw before an action, in lines that say what it did and what it got for that."""
+_TURNS: Final = frozenset(
+    (
+        *("messages", "conversation", "conversations", "chat", "dialogue", "dialog", "history"),
+        *("turns", "steps", "trajectory", "transcript", "exchanges"),
+    )
+)
+"""Words of a key whose list is one rollout."""
 _AMBIGUOUS: Final = "answer"
 """A reference, unless it differs between rollouts of one prompt."""
 _MOST_KEYS: Final = 500
@@ -263,6 +271,7 @@ def _guesses(record: Mapping[str, Any], records: Sequence[Mapping[str, Any]]) ->
         path: (own, columns)
         for path, (rows, columns) in tables.items()
         if not is_messages(rows[:1]) and path.partition(".")[0].lower() not in _GIVEN
+        if not _holds_turns(path, rows)
         if (own := keys_by_name(rows[0], rows)).keys() & _GENERATED
     }
     scored = {path: own for path, own in lists.items() if "reward" in own[0]}
@@ -276,6 +285,11 @@ def _guesses(record: Mapping[str, Any], records: Sequence[Mapping[str, Any]]) ->
         both = {key: v for key, v in shared.items() if key in _SHARED} | own
         is_group = "group_id" not in both and "prompt" in shared and "prompt" not in own
         yield _Guess(both, path, columns, is_group)
+
+
+def _holds_turns(path: str, rows: Sequence[Mapping[str, Any]]) -> bool:
+    """Whether a list is by its name one of turns, each of which was asked and answered."""
+    return not _TURNS.isdisjoint(words_of(path)) and is_messages(with_usual_names([*rows]))
 
 
 def _rows(

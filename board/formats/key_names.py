@@ -32,7 +32,7 @@ _ASIDE: Final = _words(
     "id ids idx index uid uuid hash key name type kind format role length len count num size "
     "tokens token mask cost usage price path file files dir url uri model engine config "
     "params version status reason code error language lang template schema tag source time "
-    "times date timestamp seconds latency ms duration tool tools feedback critique judge "
+    "times at date timestamp seconds latency ms duration tool tools feedback critique judge "
     "judgement judgment comment system negative reward score logprobs probability parser "
     "rubric metric summary title"
 )

@@ -29,10 +29,16 @@ from board.formats.base import (
     layout_match,
 )
 from board.formats.failures import usual_failure
-from board.formats.field_values import CONTENT, EXTRA, FAILURE, split_named
+from board.formats.field_values import CONTENT, EXTRA, FAILURE, LOGGED_INDEX, split_named
 from board.formats.fields import Fields, at_step, named_rewards, with_remarks
 from board.formats.io.parquet_files import PARQUET
-from board.formats.messages import is_messages, split_conversation, with_usual_names
+from board.formats.merged_turns import BY_TURN
+from board.formats.messages import (
+    beside_exchanges,
+    is_messages,
+    split_conversation,
+    with_usual_names,
+)
 from board.formats.metric_lines import metrics_beside, metrics_in
 from board.formats.parse import is_list, is_object, is_texts, kind_of
 from board.formats.path_patterns import path_pattern
@@ -155,13 +161,16 @@ class MappingReader(Reader):
                 value = None
             fields[key] = self._value_of_text(key, value) if isinstance(value, str) else value
             if key in _MAY_BE_MESSAGES:
+                fields |= {BY_TURN: others} if (others := beside_exchanges(fields[key])) else {}
                 fields[key] = with_usual_names(fields[key])
         for key, value in line.items():
             if key in self._used:
                 continue
             if key in _FIELDS and key not in self.keys:
                 fields[key] = value
-            elif key not in ("type", "index"):
+            elif key in ("type", "index"):
+                fields[LOGGED_INDEX if key == "index" else f"{EXTRA}{key}"] = value
+            else:
                 fields[f"{EXTRA}logged.{key}" if key in schema.SAMPLE_FIELDS else key] = value
         _take_rewards(fields, remarks)
         _take_mask(fields, remarks)

@@ -33,6 +33,8 @@ _TABLES: Final = (
 )
 LAST_FLAGS: Final = ("is_last_step", "is_last_turn", "is_last", "last_step", "last_turn")
 """Keys that say whether a row is the last of its trajectory."""
+WHOLE_FILE: Final = "."
+"""In the place of a trajectory's key: all rows of the file are one."""
 _IN_PIECES: Final = Remark(
     None,
     "rows of a trajectory are so far apart that it is shown as several rollouts",
@@ -79,7 +81,11 @@ class TurnsReader(MappingReader):
         return () if (key := self._key_of(row)) is None else (key,)
 
     def _key_of(self, row: Mapping[str, Any]) -> Hashable | None:
-        """What tells the trajectory of a row: its id, step, group and split; None without an id."""
+        """What tells the trajectory of a row: its id, step, group and split, unless the file is one; None
+        without an id.
+        """
+        if self._trajectory == WHOLE_FILE:
+            return WHOLE_FILE
         trajectory = value_at(row, self._trajectory)
         if trajectory is None:
             return None
@@ -128,7 +134,9 @@ class TurnsReader(MappingReader):
             return super().read(rows[0], at)
         fields = self.merged(rows, at)
         if fields.get("rollout_id") is None:
-            fields["rollout_id"] = str(value_at(rows[0], self._trajectory))
+            is_file = self._trajectory == WHOLE_FILE
+            of_row = None if is_file else value_at(rows[0], self._trajectory)
+            fields["rollout_id"] = at.path.name.partition(".")[0] if is_file else str(of_row)
         return with_remarks(fields, _IN_PIECES) if line.in_pieces else fields
 
     def merged(self, rows: Sequence[Mapping[str, Any]], at: LineContext) -> Fields:

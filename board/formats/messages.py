@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final, TypeGuard, cast
 
 from board.core.texts.messages import REASONING, part_name, part_text, reasoning_of, tool_calls
+from board.formats.key_names import field_of, words_of
 from board.formats.parse import is_list, objects_in
 
 _OTHER_CONTENT: Final = frozenset((*REASONING, "tool_calls"))
@@ -31,15 +32,19 @@ TEXT_KEYS: Final = ("content", *_CONTENT_NAMES, "utterance")
 _BESIDE: Final = ("name", "tool_calls", "tool_call_id", "function_call", *REASONING)
 _NOBODY: Final = "?"
 """The role of a message without one among others that have one."""
+_ROLES: Final = ("system", "user", "assistant")
 _SPEAKERS: Final = {"human": "user", "gpt": "assistant", "model": "assistant", "bot": "assistant"}
 
 
 def with_usual_names(value: object) -> object:
     """Messages whose text is under another key than `content`, or whose role is under `from` as in
-    ShareGPT, with the usual keys; anything else as it is.
+    ShareGPT, with the usual keys; entries that each hold what was asked and answered as two messages;
+    anything else as it is.
     """
     if not is_list(value) or not value:
         return value
+    if pairs := _of_exchanges(value):
+        return pairs
     messages: list[dict[str, Any]] = []
     has_roles = any(isinstance(entry, dict) and "role" in entry for entry in value)
     for entry in value:
@@ -61,6 +66,42 @@ def with_usual_names(value: object) -> object:
             fields = {"role": fields.pop("role"), "content": fields.pop(name), **fields}
         messages.append(fields)
     return messages
+
+
+def _of_exchanges(entries: Sequence[object]) -> list[dict[str, Any]]:
+    """The messages of entries such as `{human, assistant}`, which are a turn of both; empty where they
+    are none.
+    """
+    messages: list[dict[str, Any]] = []
+    for entry in entries:
+        if not isinstance(entry, dict) or not {"role", "from"}.isdisjoint(entry):
+            return []
+        said = {_role_by_words(str(key), v): v for key, v in cast("Message", entry).items()}
+        if not {"user", "assistant"} <= said.keys():
+            return []
+        messages += ({"role": role, "content": said[role]} for role in _ROLES if role in said)
+    return messages
+
+
+def beside_exchanges(value: object) -> dict[str, list[Any]]:
+    """What entries that `with_usual_names` makes two messages of hold beside them, in their order."""
+    entries = cast("list[Message]", value) if is_list(value) else []
+    if not entries or not _of_exchanges(entries):
+        return {}
+    keys = dict.fromkeys(key for entry in entries for key in entry)
+    others = [key for key in keys if not any(_role_by_words(key, e.get(key)) for e in entries)]
+    return {key: [entry.get(key) for entry in entries] for key in others}
+
+
+def _role_by_words(key: str, value: object) -> str:
+    """Whose text a key holds by its words; empty where they do not say."""
+    if not isinstance(value, str):
+        return ""
+    words = words_of(key)
+    speaker = next((_SPEAKERS.get(word, word) for word in words), "")
+    if "system" in words or speaker in _ROLES:
+        return "system" if "system" in words else speaker
+    return {"prompt": "user", "response": "assistant"}.get(field_of(key, value), "")
 
 
 def keys_of_message(row: Mapping[str, Any]) -> tuple[str, ...]:

@@ -18,7 +18,7 @@ from board.formats.io.trackio_files import TRACKIO
 from board.formats.mapping import MappingReader
 from board.formats.metrics.base import step_of
 from board.formats.parse import CUT_OFF, is_object, parse_whole
-from board.formats.sources import JSON_DOCUMENT, JSON_LINES, LFS_REASON, Row, lfs_pointer
+from board.formats.sources import JSON_DOCUMENT, JSON_LINES, LFS_REASON, TEXT, Row, lfs_pointer
 from board.formats.turn_rows import is_by_keys, turns_mapping
 
 ONLY_NUMBERS: Final = "metrics by step, not rollouts"
@@ -94,11 +94,12 @@ def recognise_head(
     if mapping is None and (is_json or source is PARQUET):
         values = head if is_json else Head(head.path, _first_rows(path))
         has_rows = source in (JSON_LINES, PARQUET) or len(head.records) > 1
-        text = (turns_mapping(values) if has_rows else None) or generic_mapping(
-            values, is_named=is_named
-        )
+        text = turns_mapping(values, is_named=is_named) if has_rows else None
+        text = text or generic_mapping(values, is_named=is_named)
         if text:
             return known_mapping(text), ""
+    if source is TEXT:
+        return None, "it is plain text, of no format read here"
     keys = _first_keys(head)
     own = "" if mapping is None else f"; of the mapping file: {mapping.why_not(head)}"
     return None, f"{NO_FORMAT}{keys}) are of no format read here{own}"

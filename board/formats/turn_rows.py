@@ -10,9 +10,10 @@ from board.formats.base import Head, Reader
 from board.formats.generic import keys_by_name, quoted, rows_with_texts, suggested_mapping
 from board.formats.key_names import words_of
 from board.formats.mapping import GENERIC, WHOLE_LINE, MappingReader, value_at
-from board.formats.mapping_files import LAST_FLAGS, mapping_reader
+from board.formats.mapping_files import LAST_FLAGS, WHOLE_FILE, mapping_reader
 from board.formats.messages import keys_of_message
 from board.formats.parse import is_object
+from board.formats.sources import JSON_DOCUMENT
 
 _TRAJECTORIES: Final = (
     *("trajectory_id", "traj_id", "trajectory_uid", "traj_uid", "trajectory", "traj"),
@@ -61,9 +62,13 @@ def is_by_keys(reader: Reader) -> bool:
     return is_generic or reader.name in _BY_KEYS
 
 
-def turns_mapping(head: Head) -> str | None:
-    """The text of the mapping by which a file of turns is read; None where no key says that it is one."""
-    if text := _messages_mapping(head.records):
+def turns_mapping(head: Head, *, is_named: bool = False) -> str | None:
+    """The text of the mapping by which a file of turns is read; None where no key says that it is one.
+
+    is_named: the user named the file, so that a document of messages alone is a conversation.
+    """
+    is_conversation = is_named and JSON_DOCUMENT.takes(head.path)
+    if text := _messages_mapping(head.records, WHOLE_FILE if is_conversation else ""):
         return text
     rows = rows_with_texts(head.records)
     head = Head(head.path, rows)
@@ -79,9 +84,9 @@ def turns_mapping(head: Head) -> str | None:
     return None if reader.why_not(head) else text
 
 
-def _messages_mapping(records: Sequence[Mapping[str, Any]]) -> str:
+def _messages_mapping(records: Sequence[Mapping[str, Any]], otherwise: str) -> str:
     """The text of the mapping by which rows are read that are a chat message each; empty where they are
-    none, or no key says of which conversation.
+    none, or no key says of which conversation. otherwise: what says so where no key does.
     """
     keys = [keys_of_message(record) for record in records]
     if not keys or not all(keys):
@@ -89,11 +94,11 @@ def _messages_mapping(records: Sequence[Mapping[str, Any]]) -> str:
     roles = {str(row[role]).lower() for row, (role, *_) in zip(records, keys, strict=True)}
     trajectory = next(
         (name for name in (*_TRAJECTORIES, *_OF_MESSAGES) if _ids(records, name)),
-        next((name for name in _ROLLOUTS if _comes_again(_ids(records, name))), ""),
+        next((name for name in _ROLLOUTS if _comes_again(_ids(records, name))), otherwise),
     )
     if len(roles) < 2 or roles.isdisjoint(_ROLES) or not trajectory:
         return ""
-    ids = _ids(records, trajectory)
+    ids = [WHOLE_FILE] * len(records) if trajectory == otherwise else _ids(records, trajectory)
     turn = next((n for n in (*_TURNS, *_PLACES) if _numbers_turns(records, n, ids)), "")
     used = {trajectory, turn, *(key for of_row in keys for key in of_row)}
     rest = [{key: v for key, v in record.items() if key not in used} for record in records]

@@ -44,10 +44,13 @@ _TELLING_CHARS: Final = 100
 """Rollouts in any order are those of another file, and not alike by chance, where so many that differ
 have responses of so many characters.
 """
+_TELLING_SHORT_ROWS: Final = 16
+"""The same, whatever their lengths."""
 _EQUAL: Final = f"""
 WITH contents AS (
     SELECT place, file, count(DISTINCT key) AS several,
-        CASE WHEN {{is_beginning}} OR count(DISTINCT key) FILTER (is_long) >= {_TELLING_ROWS}
+        CASE WHEN {{is_beginning}} OR count(DISTINCT key) >= {_TELLING_SHORT_ROWS}
+            OR count(DISTINCT key) FILTER (is_long) >= {_TELLING_ROWS}
             THEN hash(list(key ORDER BY key)) ELSE hash(list(key ORDER BY line, part)) END AS content
     FROM candidates GROUP BY place, file)
 SELECT list(file ORDER BY place) AS files FROM contents

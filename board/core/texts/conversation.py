@@ -19,6 +19,7 @@ from board.core.texts.messages import (
     as_fields,
     as_parts,
     error_in,
+    error_words,
     json_of,
     part_name,
     part_text,
@@ -231,6 +232,8 @@ def _turns_of(
         if role in TOOL_ROLES:
             # The message of a tool is one result.
             text = "".join(f"[{b.text}]" if b.kind == "image" else b.text for b in blocks)
+            if (said := error_words(message)) and said not in text:
+                text = f"{text}\n[error] {said}".lstrip("\n")
             identity, error = str(message.get("tool_call_id") or ""), error_in(message, text)
             blocks = [Block("result", text, name, id=identity, error=error, seconds=seconds)]
         yield ConversationTurn(number, role, name, blocks, given=given, seconds=seconds, at=at)

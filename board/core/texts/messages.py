@@ -17,6 +17,9 @@ REASONING: Final = ("reasoning_content", "reasoning", "thinking")
 UNNAMED: Final = "?"
 """A call of which no name is recorded."""
 _MEDIA: Final = ("image", "video", "audio")
+_ADDRESSES: Final = ("url", "path", "file_name", "filename", "name", "file_id", "file_uri")
+_LONGEST_ADDRESS: Final = 300
+_AN_ADDRESS: Final = re.compile(r"^\S*[./-]\S*$")
 
 Fields = Mapping[str, Any]
 
@@ -63,15 +66,15 @@ def part_text(part: object) -> str | None:
 
 
 def part_name(part: object) -> str:
-    """What a part other than text is called, with its type and size: `image 640×480`, `image png 34 kB`,
-    `audio`.
+    """What a part other than text is called, with its type and size, or where it is: `image 640×480`,
+    `image png 34 kB`, `audio`, `image plots/a.png`.
     """
     fields = as_fields(part)
     if fields is None:
         return type(part).__name__
     kind = str(fields.get("type", "part"))
     medium = next((name for name in _MEDIA if name in kind), kind)
-    return " ".join([medium, *_size(fields, medium).split()])
+    return " ".join([medium, *_size(fields, medium).split(), *_address(fields, medium)])
 
 
 def tool_calls(message: Fields) -> Iterator[ToolCall]:
@@ -113,11 +116,27 @@ class CalledNames:
         return names[0] if names else ""
 
 
+def _content_of(fields: Fields, medium: str) -> object:
+    """What a part has under a key with the name of its medium."""
+    return next((fields[key] for key in fields if medium in key and key != "type"), None)
+
+
+def _address(fields: Fields, medium: str) -> Iterator[str]:
+    """Where a part is that is not in the log: a URL, a path, the name of a file."""
+    content = _content_of(fields, medium)
+    places = as_fields(content) or as_fields(fields.get("source")) or fields
+    for address in (content, *map(places.get, _ADDRESSES)):
+        is_short = isinstance(address, str) and 0 < len(address) <= _LONGEST_ADDRESS
+        if is_short and not address.startswith("data:") and _AN_ADDRESS.search(address):
+            yield address
+            return
+
+
 def _size(fields: Fields, medium: str) -> str:
     """Width and height where they are recorded, else the type, where a data: URL says it, and how many
     bytes are in the log; empty: neither.
     """
-    content = next((fields[key] for key in fields if medium in key and key != "type"), None)
+    content = _content_of(fields, medium)
     inner = as_fields(content) or fields
     width, height = inner.get("width"), inner.get("height")
     if isinstance(width, int) and isinstance(height, int):
@@ -162,6 +181,18 @@ def error_in(message: Mapping[str, Any], text: str) -> str:
     """Why a tool's result is an error, in a few words; empty where it is none. The rule is RULE."""
     fields = as_fields(json_of(text)) if text.lstrip().startswith("{") else None
     return _recorded(message) or _recorded(fields or {}) or _written(text)
+
+
+def error_words(message: Mapping[str, Any]) -> str:
+    """What the `error` of a message says: a text, or an object's type and message; empty where it is none
+    of these.
+    """
+    error = message.get("error")
+    if isinstance(error, str):
+        return error
+    said = as_fields(error) or {}
+    texts = (said.get(key) for key in ("type", "message"))
+    return ": ".join(text for text in texts if isinstance(text, str) and text)
 
 
 def error_within(text: str, messages: Sequence[Mapping[str, Any]]) -> str:

@@ -93,6 +93,7 @@ class OtlpReader(Reader):
                 "names, which the resource has in the rollout too",
             ),
             (f"{_SPAN}droppedAttributesCount", "of the exporter"),
+            (f"{_SPAN}status.code", "whether a span failed, which its error says"),
             ("resourceSpans.scopeSpans.scope", "the library that wrote the spans"),
             ("resourceSpans.scopeSpans.schemaUrl", "the version of the conventions"),
             ("resourceSpans.schemaUrl", "the version of the conventions"),

@@ -73,11 +73,16 @@ class InspectReader(Reader):
                     "texts that events refer to; those of messages and scores are shown there",
                 ),
                 ("message_pool", "messages that events refer to"),
+                ("input.id", "an id of the framework that nothing else refers to"),
+                ("input.source", "whose a message is"),
+                ("messages.source", "whose a message is"),
+                ("output.choices.message.source", "whose a message is"),
                 ("messages.tool_calls.view", "a call, formatted"),
                 ("output.choices.message.tool_calls.view", "a call, formatted"),
             )
         },
         "version": "the version of the file's layout",
+        "status": "how the evaluation ended, a column where that is no success",
         "header": "how the agent was set up, the same for all rollouts",
         "eval": "how the agent was set up, the same for all rollouts",
         "plan": "how the agent was set up, the same for all rollouts",
@@ -145,6 +150,7 @@ class InspectReader(Reader):
             "env": task.get("task"),
             "model": output.get("model") or task.get("model"),
             "temperature": settings.get("temperature"),
+            "log_status": None if (s := header.get("status")) == "success" else s,
             "ground_truth": " | ".join(map(str, target)) if is_list(target) else target,
             "finish_reason": choices[0].get("stop_reason") if choices else None,
             "error": object_at(line, "error").get("message"),
@@ -223,14 +229,22 @@ def _scores(scores: Mapping[str, Any]) -> Fields:
 
 
 def _said_by_scorers(scores: Mapping[str, Any]) -> Fields:
-    """The answer that each scorer took out of the response, its explanation, and what else it kept."""
+    """What else each scorer says: the answer that it took out of the response, its explanation, a value
+    that is no number.
+    """
     return {
         f"{name}.{key}": score[key]
         for name, score in scores.items()
         if is_object(score)
-        for key in ("answer", "explanation", "metadata")
-        if score.get(key) not in (None, {})
+        for key in score
+        if score[key] not in (None, {}) and not (key == "value" and _is_shown(score[key]))
     }
+
+
+def _is_shown(value: object) -> bool:
+    """Whether the named rewards have all of a score's value, as they have no list and no other word."""
+    values = value.values() if is_object(value) else (value,)
+    return all(_number(own) is not None for own in values)
 
 
 def _number(value: object) -> float | None:
@@ -250,6 +264,8 @@ def _message(message: Mapping[str, Any]) -> dict[str, Any]:
     ]
     wanted = ("role", "content", "tool_call_id", "error")
     plain = {key: message[key] for key in wanted if key in message}
+    if isinstance(tool := message.get("function"), str):
+        plain["name"] = tool
     parts = objects_in(message.get("content"))
     thoughts = [one for one in parts if one.get("type") == "reasoning"]
     if thoughts:

@@ -42,6 +42,7 @@ class LmEvalReader(Reader):
     title = "lm-eval samples"
     left_out: Mapping[str, str] = {
         "arguments.gen_args_0.arg_1": "how the text was generated, the same for all documents",
+        "metrics": "the names of the metrics, whose values are shown",
     }
     layout = re.compile(r"samples_(?P<task>.+?)(?:_[0-9]{4}-[0-9]{2}-[0-9]{2}T[^/]*)?\.jsonl")
 
@@ -55,9 +56,15 @@ class LmEvalReader(Reader):
         first = answers[0] if is_list(answers) and answers else None
         if is_list(first) and first and isinstance(first[0], str):
             repeats = range(len(first)) if len(first) > 1 else [None]
+            taken = _filtered(line, len(first))
             return [
-                {**line, "response": text, "repeat": repeat}
-                for text, repeat in zip(first, repeats, strict=True)
+                {
+                    **line,
+                    "response": text,
+                    "repeat": repeat,
+                    "filtered": answer if answer != text else None,
+                }
+                for text, repeat, answer in zip(first, repeats, taken, strict=True)
             ]
         scores = [_log_likelihood(answer) for answer in answers] if is_list(answers) else []
         choices = {
@@ -91,6 +98,18 @@ class LmEvalReader(Reader):
             "split": "eval",
         }
         return at_step(fields, None)
+
+
+def _filtered(line: Mapping[str, Any], repeats: int) -> list[Any]:
+    """What the filter took out of each repeat's text; of a filter that leaves another number, all that it
+    left.
+    """
+    filtered = line.get("filtered_resps")
+    if is_list(filtered) and len(filtered) == 1 and is_list(filtered[0]):
+        filtered = filtered[0]
+    if is_list(filtered) and len(filtered) == repeats:
+        return list(filtered)
+    return [filtered[0] if is_list(filtered) and len(filtered) == 1 else filtered] * repeats
 
 
 def rewards_of(metrics: Mapping[str, Any]) -> Fields:

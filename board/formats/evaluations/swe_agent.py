@@ -73,8 +73,12 @@ class SweAgentReader(Reader):
     layout = _LAYOUT
 
     def recognises(self, head: Head) -> bool:
-        """A trajectory, the history that the model was given, and info."""
-        return head.has("trajectory", "history", "info")
+        """A history whose messages have an agent, with a trajectory and info or alone."""
+        return head.has("trajectory", "history", "info") or any(
+            record.keys() == {"history"} and "agent" in message
+            for record in head.records
+            for message in objects_in(record.get("history"))[:1]
+        )
 
     def read(self, line: Mapping[str, Any], at: LineContext) -> Fields:
         """The history as a conversation; what settings are recorded are those of replay_config."""
@@ -173,6 +177,7 @@ def _of_info(info: Mapping[str, Any], at: LineContext) -> Fields:
         "finish_reason": info.get("exit_status"),
         "error": info.get("exception_str"),
         "submission": info.get("submission"),
+        **{key: info[key] for key in info if key.endswith(("_version", "_hash"))},
         **object_at(info, "model_stats"),
     }
 

@@ -62,6 +62,7 @@ class TauBenchReader(Reader):
             "user_cost": info.get("user_cost"),
             "task.instruction": object_at(info, "task").get("instruction"),
             "task.actions": object_at(info, "task").get("actions") or None,
+            "task.user_id": object_at(info, "task").get("user_id"),
             "reward_info": verdict,
             "model": at.named("model"),
             "temperature": at.named("temperature"),

@@ -187,6 +187,7 @@ class ArtReader(Reader):
     title = "ART"
     left_out: Mapping[str, str] = {
         "format_version": "the version of the file's layout",
+        "trajectories.messages_and_choices.index": "which of a call's choices it is: the first",
         "trajectory_json.exchanges": "calls as they were made: their histories are shown",
     }
     sources = (JSON_LINES, PARQUET, YAML)
@@ -275,6 +276,8 @@ def _take_messages(builder: RecordBuilder, trajectory: Mapping[str, Any]) -> Non
     if choices:
         reason = choices[-1]["finish_reason"]
         builder.take("finish_reason", reason)
+        reasons = [choice["finish_reason"] for choice in choices]
+        builder.take_extra("finish_reasons", reasons if any(r != reason for r in reasons) else None)
         builder.take(FAILURE, failure_of(verdict_of(reason), {"finish_reason": reason}))
         _take_tokens(builder, choices)
 

@@ -17,9 +17,6 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
-import numpy as np
-
-from board.core.arrays import FloatArray
 from board.core.records import Record
 from board.errors import RecordError
 from board.formats.base import Head, Join, LineContext, Reader
@@ -28,22 +25,14 @@ from board.formats.failures.episodes import failure_of_trace
 from board.formats.field_values import FAILURE
 from board.formats.fields import RecordBuilder
 from board.formats.frameworks.annotations import Annotations, annotation_files
+from board.formats.frameworks.episode_nodes import Overlay, paths_of
 from board.formats.io.locations import Location, Objects, pure_path
 from board.formats.messages import is_messages
-from board.formats.number_arrays import as_numbers, numbers_from_list
 from board.formats.parse import as_object, is_measure, is_object, object_at, objects_in
-from board.formats.sequences import TOKENS_JOINED_BY, Piece, take_pieces, tokens_key
+from board.formats.sequences import TOKENS_JOINED_BY, take_pieces, tokens_key
 
 _Object = Mapping[str, Any]
 
-_STREAMS: Final[Mapping[str, str]] = {
-    "logprobs": "sampling_logprobs",
-    "trainer_logprobs": "logprobs",
-    "reference_logprobs": "ref_logprobs",
-    "entropies": "entropy",
-    "advantages": "advantages",
-    "is_masked": "is_masked",
-}
 _TRUNCATING: Final = (
     *("max_turns", "max_input_tokens", "max_output_tokens", "max_total_tokens"),
     *("context_length", "compaction_failed"),
@@ -58,6 +47,10 @@ _READ: Final = frozenset(
     )
 )
 """Keys of episodes and of traces that are read, or say nothing of a rollout."""
+_PHASES: Final = ("boot", "setup", "agent", "finalize", "scoring")
+"""Phases of a trace; the columns of their seconds are these names with `_s`."""
+_PARTS_OF_AGENT: Final = ("model", "harness")
+_READ_OF_TASK: Final = frozenset(("prompt", "answer", "artifact_max_bytes"))
 
 
 class EpisodesReader(Reader):
@@ -68,15 +61,32 @@ class EpisodesReader(Reader):
     left_out: Mapping[str, str] = {
         "task.data.artifact_max_bytes": "a limit of the harness",
         "task.hash": "an id of the framework that nothing else refers to",
+        "run.id": "an id of the framework that nothing else refers to",
         "traces.task": "that of the episode, once more",
-        "agent.config": "how the agent was set up, the same for all rollouts",
-        "traces.agent.config": "how the agent was set up, the same for all rollouts",
-        "rewards": "score and weight of each part: the parts and their sum are shown",
-        "traces.rewards": "score and weight of each part: the parts and their sum are shown",
-        "nodes.parent": "the place of the message in its branch",
-        "traces.nodes.parent": "the place of the message in its branch",
-        "calls": "calls of the model: the messages have their texts",
-        "traces.calls": "calls of the model: the messages have their texts",
+        **{
+            f"{of_trace}{path}": reason
+            for of_trace in ("", "traces.")
+            for path, reason in (
+                ("agent.config", "how the agent was set up, the same for all rollouts"),
+                ("rewards", "score and weight of each part: the parts and their sum are shown"),
+                ("nodes.parent", "the place of the message in its branch"),
+                (
+                    "nodes.timestamp",
+                    "when a message was; the reader shows the seconds between them",
+                ),
+                ("calls", "calls of the model: the messages have their texts"),
+                ("version", "the version of the layout"),
+                ("verifiers", "the version of verifiers"),
+                *(
+                    (f"timing.{phase}", "the seconds of each phase are columns")
+                    for phase in _PHASES
+                ),
+            )
+        },
+        **{
+            f"num_{kind}_tokens": "of an episode the sum over its traces, of which each has its own"
+            for kind in ("input", "output", "total")
+        },
     }
     layout = re.compile(
         r"(?:monitors/file/)?traces/stream(?:/[0-9]+)?\.jsonl(?:\.zst)?"
@@ -126,7 +136,7 @@ class EpisodesReader(Reader):
         if trace is None:
             _take_failure(builder, episode)
             return _built(builder, episode, {}, at)
-        overlay = _Overlay(trace, builder)
+        overlay = Overlay(trace, builder)
         info = overlay.fold(_updates(at, trace, builder), dict(object_at(trace, "info")))
         branch: int = line["branch"]
         path = overlay.paths[branch] if overlay.paths else ()
@@ -153,110 +163,9 @@ def _agent(trace: _Object) -> str:
 
 def _branches(episode: _Object, trace: _Object, agent: str) -> Iterator[_Object]:
     """A row for each branch. agent: where the agents of an episode have different parts."""
-    count = max(len(_paths(objects_in(trace.get("nodes")))), 1)
+    count = max(len(paths_of(objects_in(trace.get("nodes")))), 1)
     shared = {"episode": episode, "trace": trace, "branches": count, "among": agent}
     yield from ({**shared, "branch": branch} for branch in range(count))
-
-
-def _paths(nodes: Sequence[_Object]) -> list[list[int]]:
-    """Numbers of the nodes from root to leaf, for each leaf in their order."""
-    parents = [node.get("parent") for node in nodes]
-    # A parent stands before its child; what does not is cut off there, and can't make a circle.
-    known = [p if isinstance(p, int) and 0 <= p < i else None for i, p in enumerate(parents)]
-    paths: list[list[int]] = []
-    for leaf in sorted(set(range(len(nodes))) - set(known)):
-        path: list[int] = []
-        at: int | None = leaf
-        while at is not None:
-            path.append(at)
-            at = known[at]
-        paths.append(path[::-1])
-    return paths
-
-
-class _Overlay:
-    """The nodes of a trace with what annotations say of their tokens."""
-
-    def __init__(self, trace: _Object, builder: RecordBuilder) -> None:
-        self._builder = builder
-        self.nodes = objects_in(trace.get("nodes"))
-        self.paths = _paths(self.nodes)
-        self._later: dict[int, dict[str, FloatArray]] = {}
-
-    def fold(self, updates: Iterator[_Object], info: dict[str, Any]) -> _Object:
-        """Applies updates in write order, the newest winning; the merged info."""
-        for update in updates:
-            info = _merged(info, object_at(update, "info"))
-            for branch in objects_in(update.get("branches")):
-                index = branch.get("index")
-                if isinstance(index, int) and 0 <= index < len(self.paths):
-                    for name in _STREAMS.keys() & branch.keys():
-                        self._project(self.paths[index], name, branch[name])
-        return info
-
-    def _project(self, path: Sequence[int], name: str, values: Any) -> None:
-        """Lays a stream over the whole branch upon its nodes; what it says nothing of stays."""
-        try:
-            stream = numbers_from_list(values)
-        except RecordError as error:
-            reason = f"{name} of an annotation {error.reason}"
-            self._builder.remark(_STREAMS[name], reason, f"expected: {error.hint}")
-            return
-        if name == "is_masked":
-            stream = np.where(stream < 0, np.nan, stream)  # -1: the loss did not ask
-        begin = 0
-        for node in path:
-            length = len(self.nodes[node].get("token_ids") or ())
-            part = stream[begin : begin + length]
-            begin += length
-            if np.isnan(part).all():
-                continue
-            recorded = self._later.setdefault(node, {}).setdefault(name, np.full(length, np.nan))
-            recorded[: len(part)] = np.where(np.isnan(part), recorded[: len(part)], part)
-
-    def piece(self, number: int) -> Piece:
-        """The tokens of one node. Raises RecordError when they or their mask can't be used."""
-        node = self.nodes[number]
-        message = object_at(node, "message")
-        ids, sampled = _tokens(node)
-        compact = {
-            ours: array.values()
-            for name, ours in _STREAMS.items()
-            if (array := as_numbers(node.get(name) or None)) is not None
-        }
-        for name, values in self._later.get(number, {}).items():
-            known = compact.get(_STREAMS[name])
-            later = values[sampled]
-            if known is not None and len(known) == len(later):
-                later = np.where(np.isnan(later), known, later)
-            compact[_STREAMS[name]] = later
-        aligned = {
-            f"{name}_weights": array.values()
-            for name, values in object_at(node, "loss_weights").items()
-            if (array := as_numbers(values)) is not None
-        }
-        tool = message.get("name")
-        name = tool if isinstance(tool, str) else ""
-        return Piece(str(message.get("role", "?")), ids, sampled, compact, aligned, name)
-
-
-def _tokens(node: _Object) -> tuple[FloatArray, Any]:
-    ids, mask = as_numbers(node.get("token_ids") or []), as_numbers(node.get("mask") or [])
-    values = ids.values() if ids is not None else np.array([])
-    sampled = mask.values() > 0 if mask is not None else np.array([], bool)
-    if len(values) != len(sampled):
-        hint = f"as many as token_ids; found {len(sampled)} for {len(values)}"
-        reason = "the mask of a message is not as long as its tokens"
-        raise RecordError(reason, field="mask", hint=hint)
-    return values, sampled
-
-
-def _merged(old: _Object, new: _Object) -> dict[str, Any]:
-    merged = dict(old)
-    for key, value in new.items():
-        both = is_object(value) and is_object(old.get(key))
-        merged[key] = _merged(old[key], value) if both else value
-    return merged
 
 
 def _updates(at: LineContext, trace: _Object, builder: RecordBuilder) -> Iterator[_Object]:
@@ -272,7 +181,13 @@ def _updates(at: LineContext, trace: _Object, builder: RecordBuilder) -> Iterato
 
 def _take_turns(builder: RecordBuilder, trace: _Object, nodes: Sequence[_Object]) -> None:
     """The messages of a branch; what was given ends where the model spoke first."""
-    messages = [object_at(node, "message") for node in nodes]
+    messages = [
+        {
+            **object_at(node, "message"),
+            **({"timestamp": at} if (at := node.get("timestamp")) else {}),
+        }
+        for node in nodes
+    ]
     first = next((i for i, node in enumerate(nodes) if node.get("sampled")), len(nodes))
     builder.take_turns(messages[:first], messages[first:])
     task = object_at(trace, "task")
@@ -311,6 +226,14 @@ def _take_scores(builder: RecordBuilder, trace: _Object, info: _Object) -> None:
     pairs = [(reward.get("score"), reward.get("weight", 1.0)) for reward in rewards.values()]
     values = [score * weight for score, weight in pairs if is_measure(score) and is_measure(weight)]
     scores = {name: reward.get("score") for name, reward in rewards.items()}
+    odd = [
+        name
+        for name, reward in object_at(trace, "rewards").items()
+        if reward is not None and not (is_object(reward) and _is_usable(reward))
+    ]
+    if odd:
+        hint = "expected: {score, weight} of numbers, the score null where it was not scored"
+        builder.remark("reward", f"{odd[0]} is no part of a reward, and not in the sum", hint)
     builder.take_rewards(scores, sum(values) if values else None)
     builder.take("advantage", info.get("advantage"))
     builder.extras |= object_at(trace, "metrics")
@@ -327,25 +250,53 @@ def _take_other_keys(builder: RecordBuilder, line: _Object, info: _Object) -> No
     builder.take_extra("agent", _agent(trace) or None)
     builder.take_extra("trainable", object_at(trace, "agent").get("trainable"))
     builder.take_extra("stop_condition", trace.get("stop_condition"))
-    builder.take_extra("error", _error(trace) or _error(line["episode"]))
+    _take_errors(builder, trace if trace.get("errors") else line["episode"])
     builder.take_extra("branch", line["branch"] if line["branches"] > 1 else None)
     builder.take_extra("episode", line["episode"].get("id"))
     builder.take_extra("info", info or None)
+    _take_timing(builder, object_at(trace, "timing"))
     builder.take_rest({**line["episode"], **trace}, _READ)
+
+
+def _is_usable(reward: _Object) -> bool:
+    """Whether a part has a score, or none that was given, and a weight."""
+    score = reward.get("score")
+    return (score is None or is_measure(score)) and is_measure(reward.get("weight", 1.0))
+
+
+def _take_timing(builder: RecordBuilder, timing: _Object) -> None:
+    """The seconds of each phase that took some, and of the agent's those of the model and its harness."""
+    agent = object_at(timing, "agent")
+    spent = {phase: _passed(object_at(timing, phase)) for phase in _PHASES}
+    spent |= {part: object_at(agent, part).get("duration") for part in _PARTS_OF_AGENT}
+    for name, seconds in spent.items():
+        builder.take_extra(f"{name}_s", seconds or None)
+
+
+def _passed(phase: _Object) -> float | None:
+    begin, end = phase.get("start"), phase.get("end")
+    return end - begin if is_measure(begin) and is_measure(end) else None
 
 
 def _take_failure(builder: RecordBuilder, episode: _Object) -> None:
     """An episode that failed before any trace: what was to be done, and what went wrong."""
     _take_task(builder, object_at(episode, "task"))
     builder.take("rollout_id", episode.get("id"))
-    builder.take("error", _error(episode) or "the episode has no trace")
+    _take_errors(builder, episode)
+    if "error" not in builder.extras:
+        builder.take("error", "the episode has no trace")
     failure = failure_of_trace(episode, {}) or failure_of("unknown", {"traces": "none"})
     builder.take(FAILURE, failure)
 
 
-def _error(of: _Object) -> str | None:
+def _take_errors(builder: RecordBuilder, of: _Object) -> None:
+    """The last error as a sentence; where it says more, or there were others, all of them too."""
     errors = objects_in(of.get("errors"))
-    return f"{errors[-1].get('type')}: {errors[-1].get('message')}" if errors else None
+    if not errors:
+        return
+    builder.take_extra("error", f"{errors[-1].get('type')}: {errors[-1].get('message')}")
+    if len(errors) > 1 or errors[-1].keys() - {"type", "message"}:
+        builder.take_extra("errors", errors)
 
 
 def _built(builder: RecordBuilder, episode: _Object, info: _Object, at: LineContext) -> Record:
@@ -363,6 +314,9 @@ def _built(builder: RecordBuilder, episode: _Object, info: _Object, at: LineCont
     builder.take_extra("effective", effective)
     builder.take_extra("env_id", env.get("id"))
     builder.take_extra("task_key", object_at(episode, "task").get("key"))
+    task = object_at(object_at(episode, "task"), "data")
+    data = {k: v for k, v in task.items() if k not in _READ_OF_TASK and v not in (None, "", [], {})}
+    builder.take_extra("task_data", data or None)
     builder.take_extra("run_name", run.get("name"))
     builder.take_extra("dispatch_step", work.get("step"))
     builder.take_extra("policy_version_end", policy.get("end"))

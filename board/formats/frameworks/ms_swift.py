@@ -15,6 +15,7 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
+from board.core.records import is_number
 from board.formats.base import Head, LineContext, Reader
 from board.formats.fields import Fields, at_step, named_rewards
 from board.formats.messages import is_messages
@@ -57,8 +58,8 @@ class MsSwiftReader(Reader):
         for key, value in line.items():
             if key in _OURS or key == "reward":
                 is_reward = is_reward and key != "advantages"  # what stands after them is beside
-            elif is_reward and isinstance(value, int | float) and not isinstance(value, bool):
-                rewards[key] = value
+            elif is_reward and (is_number(value) or (value is None and "advantages" in line)):
+                rewards[key] = value  # null: the function did not score it
             else:
                 fields["ground_truth" if key == "solution" else key] = value
         fields |= named_rewards(rewards, line.get("reward"))

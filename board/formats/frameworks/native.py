@@ -16,6 +16,7 @@ from board.formats.failures import usual_failure
 from board.formats.field_values import CONTENT, FAILURE
 from board.formats.fields import Fields
 from board.formats.generic import has_other_names
+from board.formats.messages import is_messages
 from board.formats.metric_lines import metrics_beside, metrics_in
 
 _ONLY_NATIVE_LISTS: Final = (
@@ -30,6 +31,9 @@ class NativeReader(Reader):
 
     name = "native"
     title = "Rollout Board"
+    left_out: Mapping[str, str] = {
+        "index": "the place of a rollout in its step is counted when it is read"
+    }
     family = "jsonl"
     has_outline = True
     recording: Mapping[str, str] = {
@@ -66,13 +70,17 @@ class NativeReader(Reader):
         if not has_response and (metrics := metrics_beside(line, at)) is not None:
             return metrics
         failure = usual_failure(line)
-        return dict(line) if failure is None else {**line, FAILURE: failure}
+        fields = dict(line) if failure is None else {**line, FAILURE: failure}
+        fields.pop("index", None)
+        return fields
 
 
 def _is_rollout(record: Mapping[str, Any]) -> bool:
     if isinstance(record.get("rewards"), dict) and not has_other_names(record):
         return True
-    if any(isinstance(record.get(key), list) for key in _ONLY_NATIVE_LISTS):
+    lists = [key for key in _ONLY_NATIVE_LISTS if isinstance(record.get(key), list)]
+    # Of a conversation whose messages have no role the keys are somebody else's.
+    if lists and (lists != ["messages"] or is_messages(record["messages"])):
         return True
     # Other logs count steps under such names too: an id alone does not make a line a rollout.
     has_id = ("rollout_id" in record or "group_id" in record) and not has_other_names(record)

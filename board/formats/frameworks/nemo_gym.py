@@ -51,6 +51,7 @@ class NeMoGymReader(Reader):
         "responses_create_params.input.type": "the kind of an item: it is a call, a result or a text",
         "responses_create_params.input.id": "an id of the framework that nothing else refers to",
         "responses_create_params.input.summary.type": "the kind of a part",
+        "response.object": "the kind of the object: a response",
         "response.output.encrypted_content": "reasoning that only its server can read",
         "response.completed_at": "when the answer was made",
         "response.id": "an id of the framework that nothing else refers to",

@@ -25,6 +25,10 @@ class PrimeHostedReader(Reader):
     left_out: Mapping[str, str] = {
         "limit": "of the request that fetched the page",
         "offset": "of the request that fetched the page",
+        "total": "of the request that fetched the page",
+        "page": "of the request that fetched the page",
+        "total_pages": "of the request that fetched the page",
+        "run_id": "the run, the same for all rollouts",
     }
     sources = (JSON_DOCUMENT,)
     keys: Mapping[str, str] = {

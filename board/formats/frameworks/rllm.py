@@ -106,6 +106,7 @@ _READ: Final = frozenset(
 _READ_OF_TRAJECTORY: Final = frozenset(
     ("uid", "name", "reward", "task", "steps", "metadata", "signals", "episode_id")
 )
+_READ_OF_STEP: Final = frozenset(("chat_completions", "id", "step_idx", "trajectory_uid"))
 _TELEMETRY: Final = re.compile(r"[0-9]{8}_[0-9]{6}_[0-9a-f]{8}\.ndjson")
 
 
@@ -191,6 +192,7 @@ def _take_steps(builder: RecordBuilder, trajectory: Mapping[str, Any], task: Any
     steps = objects_in(trajectory.get("steps"))
     builder.take("steps", len(steps))
     messages = _conversation(steps)
+    said = [message.get("content") for message in messages]
     if messages:
         builder.take_conversation(messages)
         builder.take_extra("task", task)
@@ -201,8 +203,23 @@ def _take_steps(builder: RecordBuilder, trajectory: Mapping[str, Any], task: Any
         texts = [next((step[name] for name in names if step.get(name)), None) for step in steps]
         written = [_asked(text) for text in texts if text]
         builder.take("response", "\n\n".join(text for text in written if text))
+        said = [builder.texts.get("prompt"), *written]
+    builder.take_extra("by_step", _beside_texts(steps, said) or None)
     if is_object(task):
         builder.take("ground_truth", task.get("expected"))
+
+
+def _beside_texts(steps: Sequence[Mapping[str, Any]], said: Sequence[Any]) -> list[dict[str, Any]]:
+    """What each step says beside the texts that are shown: reward, thought, action, return."""
+    kept = [
+        {
+            key: value
+            for key, value in step.items()
+            if key not in _READ_OF_STEP and value not in (None, "", [], {}) and value not in said
+        }
+        for step in steps
+    ]
+    return kept if any(kept) else []
 
 
 def _conversation(steps: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:

@@ -124,7 +124,7 @@ def _take_topk(builder: RecordBuilder, sample: Mapping[str, Any], at: LineContex
 
 def _take_versions(builder: RecordBuilder, versions: Any) -> None:
     """Takes the versions of the weights that sampled a response; several are kept as they are."""
-    if is_list(versions) and len(set(versions)) == 1:
+    if is_list(versions) and versions and all(version == versions[0] for version in versions):
         builder.take("policy_version", versions[0])
     elif is_list(versions) and versions:
         builder.extras["weight_versions"] = versions

@@ -83,6 +83,7 @@ class TinkerReader(Reader):
 
     name = "tinker"
     title = "Tinker cookbook"
+    left_out: Mapping[str, str] = {"schema_version": "the version of the file's layout"}
     keys: Mapping[str, str] = {
         "total_reward": "reward",
         "sampling_client_step": "policy_version",
@@ -140,7 +141,8 @@ def _take_texts(builder: RecordBuilder, line: Mapping[str, Any], joined: Joined 
 
 
 def _key(line: Mapping[str, Any]) -> _Key:
-    return line.get("group_idx", -1), line.get("traj_idx", -1)
+    group, index = line.get("group_idx"), line.get("traj_idx")
+    return (group, index) if isinstance(group, int) and isinstance(index, int) else (-1, -1)
 
 
 def _say_why_not(

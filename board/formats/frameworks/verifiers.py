@@ -59,8 +59,9 @@ class VerifiersReader(Reader):
         **dict.fromkeys(("metrics", "token_usage", "task"), ""),
     }
     layout = re.compile(
-        r"results\.jsonl"
-        r"|(?:rollouts/)?step_(?P<step>[0-9]+)/(?P<split>train|eval)_rollouts(?:_(?P<env>[^/]+))?\.jsonl"
+        r"(?:(?:rollouts/)?(?:(?:global|train|training|eval)[_-])?(?:step|iter|iteration|checkpoint|ckpt)"
+        r"[_-]?(?P<step>[0-9]{1,18})/)?"
+        r"(?:results|(?P<split>train|eval)_rollouts(?:_(?P<env>[^/]+))?)\.jsonl"
     )
 
     def recognises(self, head: Head) -> bool:

@@ -28,7 +28,7 @@ from board.formats.sources import (
 from board.formats.turn_rows import is_by_keys, likely_trajectory
 from board.index.discovery.candidates import MOST_FILES, NOT_READ, PICKLES
 from board.index.discovery.mappings import leads_outside
-from board.index.discovery.packed import HEAD_OF_KIND, head_lines, is_packed
+from board.index.discovery.packed import HEAD_OF_KIND, head_lines, is_cut_at_once, is_packed
 from board.index.discovery.packed import is_wrapped as is_wrapped_in
 from board.index.discovery.run_info import AT_REST_SECONDS, LogFile, Subject, digest
 from board.index.discovery.subjects import subject_of
@@ -37,6 +37,7 @@ LEFT_OUT: Final = "left out: "
 """How the reason begins why a file is none of a run that was looked into."""
 _REMOTE_HEAD: Final = 256 << 10
 """Bytes of an object that are asked for to recognise it, and again if its first lines are longer."""
+_EMPTY: Final = "the file is empty"
 RECORDS: Final = "its records"
 """How the reason begins why records that could be read are no rollouts."""
 
@@ -91,7 +92,7 @@ def _log_file(
         return _damaged(path, stat, error.strerror or str(error))
     reader, reason = seen.reader, seen.reason
     if reader is None:
-        other_json = reason.startswith(RECORDS) or reason == "the file is empty"
+        other_json = reason.startswith(RECORDS) or reason == _EMPTY
         if source_of(path) is JSON_DOCUMENT and not other_json:
             return _damaged(path, stat, reason)
         severity = "note" if other_json else "lost"
@@ -159,7 +160,9 @@ def _recognised(
         if is_wrapped:
             lines = head_lines(path, HEAD_BYTES)
             beginning, reader, reason = _read_head(path, lines, mapping, is_named)
-    if reader is None and not is_wrapped and reason != LFS_REASON:
+    if reader is None and is_wrapped and not beginning.records and is_cut_at_once(path):
+        raise DamagedError("it ends in the middle, before anything of it can be unpacked")
+    if reader is None and not is_wrapped and reason not in (LFS_REASON, _EMPTY):
         kind = kind_by_content(path, head)
         reason = f"{kind}, no log: {reason}" if kind and not reason.startswith(RECORDS) else reason
     if len(_seen) > 2 * MOST_FILES:

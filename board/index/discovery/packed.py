@@ -118,6 +118,15 @@ def head_lines(path: Location, size: int) -> Iterator[Line]:
         yield from _lines_of(head[:size])
 
 
+def is_cut_at_once(path: Location) -> bool:
+    """Whether a packed file ends before anything of it can be unpacked."""
+    try:
+        any(_blocks(path, _HEAD_BUFFER))
+    except CutError:
+        return True
+    return False
+
+
 def _lines_of(head: bytes) -> Iterator[Line]:
     offset = 0
     for text in head.split(b"\n"):

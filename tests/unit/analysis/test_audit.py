@@ -16,9 +16,9 @@ CASES = next(
     (
         folder
         for above in Path(__file__).resolve().parents
-        if (folder := above.parent / "shared" / "cases" / "logs").is_dir()
+        if (folder := above.parent / "shared" / "cases").is_dir()
     ),
-    Path("shared/cases/logs"),
+    Path("shared/cases"),
 )
 
 
@@ -39,14 +39,14 @@ def test_every_text_and_number_of_other_peoples_logs_is_shown(tmp_path):
 
 
 @pytest.mark.skipif(not CASES.is_dir(), reason="cases are not beside the checkout")
-@pytest.mark.parametrize(
-    "name", ["01_rllm", "04_atropos", "05_swe_agent", "08_lm_eval", "14_nemo_gym", "15_nemo_gym"]
-)
-def test_texts_and_tokens_that_readers_lost_are_shown(name, tmp_path):
-    (case,) = CASES.glob(f"{name}*")
+@pytest.mark.parametrize("case", sorted(CASES.glob("*/*")), ids=lambda case: case.name)
+def test_every_text_and_number_of_the_handed_cases_is_shown(case, tmp_path):
+    """Of attacks, whose logs are hostile, and cases that a script makes, there is nothing to read."""
     shutil.copytree(case, tmp_path / "case")
-    (info,) = discover(tmp_path / "case").runs
-    assert missing_of(Follower().run(info)) == []
+    for info in discover(tmp_path / "case").runs:
+        run = Follower().run(info)
+        assert missing_of(run) == [], info.name
+        assert audit_sample(run).problems == (), info.name
 
 
 def lossy(tmp_path, count):
@@ -112,3 +112,14 @@ def test_ids_too_large_for_a_float_keep_their_digits(tmp_path, count):
     assert run.rollouts["seed"].tolist() == ids[:1]
     assert run.rollouts["seeds"].tolist() == [str(ids)]
     assert open_rollout(run, 1, 0).record.extras["seeds"] == ids
+
+
+@pytest.mark.parametrize("count", [200, 201, 450])
+def test_a_sample_of_many_files_is_of_some_of_them(count, tmp_path):
+    for number in range(count):
+        row = {"step": number, "prompt": f"question {number}", "response": "yes", "reward": 1.0}
+        write_lines(tmp_path / "run" / f"{number}.jsonl", [row])
+    run = run_at(tmp_path / "run")
+    audit = audit_sample(run)
+    assert count / 5 <= audit.files <= 200
+    assert audit_all(run, lambda done, total: None).files == count

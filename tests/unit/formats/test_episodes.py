@@ -50,7 +50,7 @@ def written():
 
 def assert_is_trace(record, trace, episode):
     assert record.scores.get("reward") == pytest.approx(reward(trace))
-    reported = [node["message"] for node in trace["nodes"]]
+    reported = [{**node["message"], "timestamp": node["timestamp"]} for node in trace["nodes"]]
     remaining = [{k: v for k, v in message.items() if v is not None} for message in reported]
     assert all(message in remaining for message in record.messages)
     assert record.texts["ground_truth"] == trace["task"]["data"]["answer"]

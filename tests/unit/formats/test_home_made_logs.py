@@ -240,3 +240,14 @@ def test_a_count_where_tokens_are_expected_is_shown(tmp_path):
     row = {"step": 1, "prompt": ASKED, "response": "4", "response_tokens": 123, "reward": 1.0}
     run = run_of(tmp_path, [row])
     assert run.rollouts["logged.response_tokens"].tolist() == [123]
+
+
+@pytest.mark.parametrize("names", [("prompt", "response"), ("question", "output")])
+def test_a_type_and_an_index_of_a_log_are_columns(tmp_path, names):
+    rows = [
+        {"step": 1, "type": "math", "index": 712 + n, "reward": 1.0}
+        | {name: f"text {n} of {name}" for name in names}
+        for n in range(2)
+    ]
+    frame = run_of(tmp_path, rows).frame(["type", "logged.index"])
+    assert frame.to_dict("list") == {"type": ["math"] * 2, "logged.index": [712, 713]}

@@ -2,6 +2,7 @@ import json
 
 import pytest
 from read_formats import DATA, assert_fields, json_lines, reasons, records, run_at
+from written_logs import write_lines
 
 FOLDER = DATA / "ms_swift"
 
@@ -92,3 +93,13 @@ def test_what_stands_after_the_advantages_is_no_part_of_the_reward():
     assert_fields(records(run), rows, "num_turns", **own)
     assert "rewards.num_turns" not in run.rollouts
     assert not any(reason.startswith("the log has reward parts") for reason, _ in reasons(run))
+
+
+def test_a_null_is_a_reward_that_a_function_did_not_give(tmp_path):
+    rewards = {"Accuracy": [1.0, 0.5], "Format": [0.25, None], "advantages": [1.0, -1.0]}
+    asked = {"step": ["1", "1"], "prompt": ["Why?", "Why?"], "completion": ["because", "no"]}
+    path = write_lines(tmp_path / "run" / "completions.jsonl", [asked | rewards])
+    both, scored_by_one = records(run_at(path.parent))
+    assert [one.scores.get("rewards.Format") for one in (both, scored_by_one)] == [0.25, None]
+    assert "reward" not in both.scores
+    assert "reward" not in scored_by_one.scores

@@ -20,6 +20,7 @@ from board.formats import joined_rows
 from board.formats.base import LineContext
 from board.formats.joined_rows import Together
 from board.formats.mapping_files import mapping_reader
+from board.index.discovery.discovered_runs import discover
 from board.query.groups import group_table
 from board.query.open_run import Follower, Run
 
@@ -358,3 +359,53 @@ def test_a_round_of_training_is_no_turn(tmp_path):
     run = run_of(tmp_path, rows)
     assert run.rollout_count == 3
     assert run.rollouts["round"].tolist() == [7, 7, 7]
+
+
+NAMES_OF_TURNS = st.sampled_from(["turns", "conversation", "history", "messages", "trajectory"])
+KEYS_OF_A_TURN = st.sampled_from(
+    [
+        ("prompt", "response"),
+        ("human", "assistant"),
+        ("toy_input", "toy_output"),
+        ("query", "reply"),
+    ]
+)
+
+
+@settings(max_examples=12)
+@given(st.lists(st.integers(1, 3), min_size=2, max_size=4), NAMES_OF_TURNS, KEYS_OF_A_TURN)
+def test_turns_within_a_line_are_one_rollout(turns, name, keys):
+    asked, answered = keys
+    rows = [
+        {
+            "step": 1,
+            "reward": float(number),
+            name: [
+                {
+                    asked: f"What is {number}, {turn}?",
+                    answered: f"It is {number}, {turn}.",
+                    "mark": number + turn / 8,
+                }
+                for turn in range(count)
+            ],
+        }
+        for number, count in enumerate(turns)
+    ]
+    with tempfile.TemporaryDirectory() as folder:
+        run = run_of(Path(folder), rows)
+        assert audit_all(run, lambda done, total: None).problems == ()
+        result = records(run)
+    assert [record.scores["reward"] for record in result] == [row["reward"] for row in rows]
+    for record, row in zip(result, rows, strict=True):
+        said = [text for turn in row[name] for text in (turn[asked], turn[answered])]
+        assert [message["content"] for message in record.messages] == said
+        assert record.extras["by_turn"] == {"mark": [turn["mark"] for turn in row[name]]}
+
+
+def test_a_document_of_messages_is_a_conversation_where_it_is_named(tmp_path):
+    path = tmp_path / "talk.json"
+    path.write_text(json.dumps(conversation(1, 3)))
+    (record,) = records(Follower().run(info_at(path)))
+    assert list(record.messages) == conversation(1, 3)
+    assert record.ids["rollout_id"] == "talk"
+    assert discover(tmp_path).runs == ()

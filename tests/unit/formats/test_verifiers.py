@@ -5,6 +5,7 @@ import pytest
 from read_formats import DATA, json_lines, reasons, records, run_at
 
 from board.index.discovery.discovered_runs import discover
+from board.query.open_run import Follower
 
 OLD = DATA / "verifiers/id/outputs/evals/double-it--tiny/9d41c7e0"
 NEW = DATA / "verifiers/example_id/outputs/evals/two-digits--tiny/5f2c9a10"
@@ -160,3 +161,12 @@ def test_the_tools_that_a_task_offers_are_shown(read_line):
     line = {"id": 1, "prompt": "p", "completion": "c", "reward": 1, "task": "t"}
     record = read_line("verifiers", {**line, "info": {"oai_tools": tools}})
     assert record.extras["tools"] == tools
+
+
+@pytest.mark.parametrize("folder", ["step_{}", "global_step_{}", "checkpoint-{}", "iter{}"])
+def test_results_in_folders_of_steps_are_at_these_steps(folder, tmp_path):
+    for step in (5, 20):
+        target = tmp_path / "evals" / folder.format(step)
+        shutil.copytree(NEW, target)
+    (info,) = discover(tmp_path).runs
+    assert dict(Follower().run(info).counts) == {5: 6, 20: 6}

@@ -71,6 +71,7 @@ CONTAINERS = {
     "log.jsonl.gz": lambda rows: gzip.compress(lines_of(rows)),
     "gzip.jsonl": lambda rows: gzip.compress(lines_of(rows)),
     "zstd.jsonl": lambda rows: zstandard.compress(lines_of(rows)),
+    "log.jsonl.zst": lambda rows: zstandard.compress(lines_of(rows)),
     "utf16_in_gzip.jsonl": lambda rows: gzip.compress(lines_of(rows).decode().encode("utf-16")),
     "pretty.jsonl": pretty,
     "pretty.jsonl.gz": lambda rows: gzip.compress(pretty(rows)),
@@ -120,6 +121,7 @@ FEW = [
     "name",
     [
         *("log.jsonl", "log.jsonl.gz", "gzip.jsonl", "zstd.jsonl", "pretty.jsonl", "array.jsonl"),
+        "log.jsonl.zst",
         *("pretty.jsonl.gz", "rollouts.json", "log.csv"),
     ],
 )
