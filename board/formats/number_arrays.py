@@ -52,7 +52,6 @@ _NUMBERS: Final = frozenset({int, float})
 _Plan = tuple[tuple[str, bytes, bytes], ...]
 """Keys of arrays in the order of a line, with the bytes that introduce and that end them."""
 _END, _END_OF_TEXTS = b"]", b'"]'
-_IN_NO_NUMBERS: Final = (b'"', b"{", b"[")
 _ENDS_OF_KEYS: Final = (b'":', b'" :', b'"\t:')
 """Where one of texts seems to hold such, its end may be that of another array, and a key between them."""
 
@@ -314,13 +313,21 @@ def _seek(line: bytes, plan: _Plan) -> dict[str, Any] | None:
     for _, introduction, ending in plan:
         start = find(introduction, position)
         begin = start + len(introduction) - 1
-        end = find(ending, begin) + len(ending)
-        if start < 0 or end < len(ending):
+        end = find(_END, begin)
+        if ending is _END_OF_TEXTS and line[end - 1 : end] != b'"':  # of two bytes the search is slow
+            end = find(ending, end) + 1
+        if start < 0 or end <= 0:
             return None
+        end += 1
         # Texts may hold anything: where one ends like the array, what is left of it is no JSON.
-        excluded = _IN_NO_NUMBERS if ending is _END else _ENDS_OF_KEYS
-        if any(find(code, begin + 1, end) >= 0 for code in excluded):
-            return None
+        if ending is _END:
+            if find(b'"', begin, end) >= 0 or find(b"{", begin, end) >= 0:
+                return None
+            if find(b"[", begin + 1, end) >= 0:
+                return None
+        elif find(b":", begin, end) >= 0:
+            if any(find(code, begin, end) >= 0 for code in _ENDS_OF_KEYS):
+                return None
         parts += (line[position:begin], _PLACEHOLDER)
         cuts.append(RawNumbers(line, begin, end))
         position = end

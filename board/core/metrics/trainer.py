@@ -10,6 +10,7 @@ import re
 import tomllib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cache
 from importlib import resources
 from typing import Final
 
@@ -43,7 +44,7 @@ class Topic:
     """Metrics of one kind, by patterns of their names, the best first. most: how many are taken."""
 
     title: str
-    patterns: tuple[re.Pattern[str], ...]
+    patterns: tuple[str, ...]
     most: int = 1
 
     def of(self, names: Iterable[str]) -> list[str]:
@@ -53,22 +54,24 @@ class Topic:
             name
             for pattern in self.patterns
             for name in own
-            if pattern.fullmatch(name.removeprefix(PREFIX))
+            if _compiled(pattern).fullmatch(name.removeprefix(PREFIX))
         )
         return [*dict.fromkeys(matches)][: self.most]
 
 
-def _patterns(texts: Sequence[str]) -> tuple[re.Pattern[str], ...]:
-    return tuple(re.compile(rf"(?:.*[/.])?{text}", re.I) for text in texts)
+@cache
+def _compiled(pattern: str) -> re.Pattern[str]:
+    """A pattern of a name without the names of folders before it."""
+    return re.compile(rf"(?:.*[/.])?{pattern}", re.I)
 
 
 TOPICS: Final = tuple(
-    Topic(about["title"], _patterns(about["names"]), about.get("most", 1))
+    Topic(about["title"], tuple(about["names"]), about.get("most", 1))
     for about in _TABLE["topics"].values()
 )
 """The charts that are drawn of any trainer that logs them, in order."""
 SAME: Final[Mapping[str, Topic]] = {
-    column: Topic(column, _patterns(names), 1) for column, names in _TABLE["same"].items()
+    column: Topic(column, tuple(names)) for column, names in _TABLE["same"].items()
 }
 """By column of the rollouts, what trainers call its mean."""
 

@@ -17,7 +17,7 @@ from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from datetime import datetime
-from itertools import islice
+from itertools import chain, islice
 from pathlib import Path
 from typing import Any, Final, Self
 
@@ -93,7 +93,7 @@ class TrackioFiles(Source):
     def head(self, path: Location) -> Iterator[Line]:
         """A line, or the first numbers of a project that holds nothing else."""
         with _project(path, self._run) as project:
-            lines = [*islice(project.lines(), 1)] or [*project.numbers()]
+            lines = project.first_line() or [*project.numbers()]
         yield from lines
 
     def lines(self, path: Location) -> Iterator[Line]:
@@ -162,6 +162,11 @@ class _Project:
         both = heapq.merge(self._calls(), self._lone_traces(), key=lambda pair: pair[0])
         for _, offset in both:
             yield self.line(offset)
+
+    def first_line(self) -> list[Line]:
+        """A line, the first of its kind; none where there is none."""
+        first = islice(chain(self._calls(), self._lone_traces()), 1)  # the second looks at all traces
+        return [self.line(offset) for _, offset in first]
 
     def line(self, offset: int) -> Line:
         """The line at an offset; one that is too long is without a text."""
