@@ -10,7 +10,7 @@ import re
 import tomllib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cache
+from functools import cache, partial
 from importlib import resources
 from typing import Final
 
@@ -41,7 +41,9 @@ _SHIFTS: Final = (0, 1, -1)
 
 @dataclass(frozen=True, slots=True)
 class Topic:
-    """Metrics of one kind, by patterns of their names, the best first. most: how many are taken."""
+    """Metrics of one kind, by regular expressions of their names, the best first. most: how many are
+    taken.
+    """
 
     title: str
     patterns: tuple[str, ...]
@@ -59,19 +61,20 @@ class Topic:
         return [*dict.fromkeys(matches)][: self.most]
 
 
-@cache
-def _compiled(pattern: str) -> re.Pattern[str]:
-    """A pattern of a name without the names of folders before it."""
-    return re.compile(rf"(?:.*[/.])?{pattern}", re.I)
+_compiled = cache(partial(re.compile, flags=re.I))  # when it is needed: most runs have no trainer's file
+
+
+def _patterns(texts: Sequence[str]) -> tuple[str, ...]:
+    return tuple(rf"(?:.*[/.])?{text}" for text in texts)
 
 
 TOPICS: Final = tuple(
-    Topic(about["title"], tuple(about["names"]), about.get("most", 1))
+    Topic(about["title"], _patterns(about["names"]), about.get("most", 1))
     for about in _TABLE["topics"].values()
 )
 """The charts that are drawn of any trainer that logs them, in order."""
 SAME: Final[Mapping[str, Topic]] = {
-    column: Topic(column, tuple(names)) for column, names in _TABLE["same"].items()
+    column: Topic(column, _patterns(names)) for column, names in _TABLE["same"].items()
 }
 """By column of the rollouts, what trainers call its mean."""
 
