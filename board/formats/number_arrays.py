@@ -21,6 +21,7 @@ from board.core.arrays import FloatArray
 from board.core.records import NumberArray, Parsed
 from board.errors import RecordError
 from board.formats.parse import (
+    LARGE_LINE,
     is_list,
     is_object,
     kind_of,
@@ -40,6 +41,8 @@ MOST_EXACT: Final = 1 << 53
 _COMMA: Final = np.uint8(ord(","))
 _SPACE: Final = np.uint8(ord(" "))
 _ZERO: Final = np.uint8(ord("0"))
+LONG_ARRAY_BYTES: Final = 64 << 10
+_SAMPLE: Final = 64
 _ENTRY_BYTES: Final = 24
 """Few arrays have longer entries, on average."""
 _PLACEHOLDER: Final = b"-7.0313e-301"
@@ -117,6 +120,14 @@ class RawNumbers:
         if len(entries) <= count and end < self._end - 1:
             return self.values()[:count]
         return RawNumbers(b"[" + b",".join(entries[:count]) + b"]").values()
+
+    def sampled(self) -> list[Any]:
+        """A list of the same length whose first entries are those of the array, and all others the last
+        of these: it tells the type of the entries, in a fifth of the memory. Raises RecordError.
+        """
+        few = self.raw[1:-1].split(b",", _SAMPLE)[:_SAMPLE]
+        entries: list[Any] = parse_whole(b'{"few":[%b]}' % b",".join(few))[0]["few"]
+        return entries + entries[-1:] * (len(self) - len(entries))
 
     def last(self, count: int) -> FloatArray:
         """values()[-count:], the others not being parsed."""
@@ -238,6 +249,10 @@ class LineParser:
                 if self._has_new_arrays(plan, record):
                     self._learn(line, parse_whole(line)[0])
                 return record, False
+        if len(line) > LARGE_LINE and (plan := tuple(_long_arrays(line))):
+            if (record := _seek(line, plan)) is not None:
+                self._prefer(plan)
+                return record, False
         record, mended = parse_whole(line)
         self._learn(line, record)
         return record, mended
@@ -301,6 +316,23 @@ def _flat_arrays(
             if line.count(introduction) == 1:
                 yield key, introduction, _END_OF_TEXTS if is_text else _END
                 break
+
+
+def _long_arrays(line: bytes) -> Iterator[tuple[str, bytes, bytes]]:
+    """What _flat_arrays gives, of keys anywhere in a line that nobody has parsed: parsed, a long array
+    takes ten times the memory.
+    """
+    colon = -1
+    while (colon := line.find(b'":', colon + 1)) >= 0:
+        begin = colon + (3 if line[colon + 2 : colon + 3] == b" " else 2)
+        if line[begin : begin + 1] != b"[":
+            continue
+        end = line.find(_END, begin)
+        if end - begin > LONG_ARRAY_BYTES and line.find(b'"', begin, end) < 0:
+            quote = line.rfind(b'"', 0, colon)
+            key = line[quote + 1 : colon].decode("utf-8", "replace")
+            yield key, line[quote : begin + 1], _END
+            colon = end
 
 
 def _seek(line: bytes, plan: _Plan) -> dict[str, Any] | None:
