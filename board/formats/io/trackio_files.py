@@ -100,6 +100,11 @@ class TrackioFiles(Source):
         with _project(path, self._run) as project:
             yield from project.lines()
 
+    def places(self, path: Location) -> Sequence[int]:
+        # What a call logged is written at once, and rows are never changed.
+        with _project(path, self._run) as project:
+            return [*project.places()]
+
     def fetch(self, path: Location, offset: int, size: int) -> Line:
         return next(self.fetch_many(path, [(offset, size)]))
 
@@ -159,9 +164,12 @@ class _Project:
 
     def lines(self) -> Iterator[Line]:
         """What was logged with content, and the traces of no call that is there, by time."""
+        return map(self.line, self.places())
+
+    def places(self) -> Iterator[int]:
+        """The offsets of the lines, without a look at what they hold."""
         both = heapq.merge(self._calls(), self._lone_traces(), key=lambda pair: pair[0])
-        for _, offset in both:
-            yield self.line(offset)
+        return (offset for _, offset in both)
 
     def first_line(self) -> list[Line]:
         """A line, the first of its kind; none where there is none."""
