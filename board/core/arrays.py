@@ -14,7 +14,7 @@ BoolArray = npt.NDArray[np.bool_]
 
 
 def with_length(values: npt.ArrayLike, length: int) -> FloatArray:
-    """[length] the values: cut off there, or padded with NaN; the array itself where it has that length."""
+    """[length] the values: cut off there, or padded with NaN; as they are where they fit."""
     own = np.asarray(values, np.float64)[:length]
     if len(own) == length:
         return own

@@ -249,10 +249,10 @@ class LineParser:
                 if self._has_new_arrays(plan, record):
                     self._learn(line, parse_whole(line)[0])
                 return record, False
-        if len(line) > LARGE_LINE and (plan := tuple(_long_arrays(line))):
-            if (record := _seek(line, plan)) is not None:
-                self._prefer(plan)
-                return record, False
+        plan = tuple(_long_arrays(line)) if len(line) > LARGE_LINE else ()
+        if plan and (record := _seek(line, plan)) is not None:
+            self._prefer(plan)
+            return record, False
         record, mended = parse_whole(line)
         self._learn(line, record)
         return record, mended
@@ -346,7 +346,9 @@ def _seek(line: bytes, plan: _Plan) -> dict[str, Any] | None:
         start = find(introduction, position)
         begin = start + len(introduction) - 1
         end = find(_END, begin)
-        if ending is _END_OF_TEXTS and line[end - 1 : end] != b'"':  # of two bytes the search is slow
+        if (
+            ending is _END_OF_TEXTS and line[end - 1 : end] != b'"'
+        ):  # of two bytes the search is slow
             end = find(ending, end) + 1
         if start < 0 or end <= 0:
             return None
@@ -357,9 +359,10 @@ def _seek(line: bytes, plan: _Plan) -> dict[str, Any] | None:
                 return None
             if find(b"[", begin + 1, end) >= 0:
                 return None
-        elif find(b":", begin, end) >= 0:
-            if any(find(code, begin, end) >= 0 for code in _ENDS_OF_KEYS):
-                return None
+        elif find(b":", begin, end) >= 0 and any(
+            find(code, begin, end) >= 0 for code in _ENDS_OF_KEYS
+        ):
+            return None
         parts += (line[position:begin], _PLACEHOLDER)
         cuts.append(RawNumbers(line, begin, end))
         position = end

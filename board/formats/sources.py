@@ -121,8 +121,8 @@ class Source(ABC):
         return (self.fetch(path, offset, size) for offset, size in places)
 
     def places(self, path: Location) -> Sequence[int] | None:
-        """The offsets of the lines, where none of them ever changes and new ones come behind them, so that
-        those that were read need not be read again; None of other files.
+        """The offsets of the lines, where none of them ever changes and new ones come behind them: those
+        that were read need not be read again. None of other files.
         """
         return None
 

@@ -61,7 +61,9 @@ class Topic:
         return [*dict.fromkeys(matches)][: self.most]
 
 
-_compiled = cache(partial(re.compile, flags=re.I))  # when it is needed: most runs have no trainer's file
+_compiled = cache(
+    partial(re.compile, flags=re.I)
+)  # when it is needed: most runs have no trainer's file
 
 
 def _patterns(texts: Sequence[str]) -> tuple[str, ...]:

@@ -8,8 +8,6 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Final, cast
 
-import numpy as np
-
 from board.core.arrays import FloatArray
 from board.core.texts.turns import may_hold_turns
 from board.core.tokens.pieces import UNKNOWN_PIECE, Coding, display_alone, display_pieces

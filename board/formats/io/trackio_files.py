@@ -173,7 +173,9 @@ class _Project:
 
     def first_line(self) -> list[Line]:
         """A line, the first of its kind; none where there is none."""
-        first = islice(chain(self._calls(), self._lone_traces()), 1)  # the second looks at all traces
+        first = islice(
+            chain(self._calls(), self._lone_traces()), 1
+        )  # the second looks at all traces
         return [self.line(offset) for _, offset in first]
 
     def line(self, offset: int) -> Line:

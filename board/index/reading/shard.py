@@ -96,8 +96,9 @@ class ShardIndex:
 
     table: one row per rollout, in file order, as `segments` stores rows. events: header,
     step_end and close lines. consumed: offset after the last line that a newline ends. lines: how many
-    lines that are. last_bytes: up to END_BYTES before `consumed`; of lines that have places, these as bytes. tail: what the last line holds when no
-    newline ends it yet: it is read again when the file grows, and its index is of that line alone.
+    lines that are. last_bytes: up to END_BYTES before `consumed`; of lines that have places, these as
+    bytes. tail: what the last line holds when no newline ends it yet: it is read again when the file
+    grows, and its index is of that line alone.
     """
 
     table: pa.Table
