@@ -35,9 +35,8 @@ from board.formats.io.locations import Location
 from board.index.discovery.discovered_runs import THRESHOLDS, RunInfo
 from board.index.discovery.mappings import content_of
 from board.query.advantages import advantage_fit, expected_advantages
-from board.query.checks import copies, expects_all_ranks, step_checks
+from board.query.checks import copied_files, copies, expects_all_ranks, step_checks
 from board.query.columns import numbers
-from board.query.duplicates import copied_files
 from board.query.environments import environment_curves
 from board.query.facts.relations import relations_of
 from board.query.facts.series import series_of
@@ -240,7 +239,7 @@ def facts_of(run: Run) -> Facts:
         world_sizes=run.rows.world_sizes() if expects_all_ranks(run) else {},
         growing=frozenset(steps[-1:].tolist()) & frozenset(run.missing_ranks),
         copies=copies(run),
-        copied_files=copied_files(run.rows.duplicates, run.rows.files.states),
+        copied_files=copied_files(run),
         rewritten=_rewritten(run),
         by_restart=run.rows.files.written_again_by == "a restart",
         trained_until=_trained_until(run),

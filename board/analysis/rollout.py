@@ -11,7 +11,7 @@ from typing import Any, Final
 import numpy as np
 
 from board.analysis.audit import audited_remarks, repeated_key
-from board.analysis.log_line import changed, read_line
+from board.analysis.log_line import changed, parse_lightly, read_line
 from board.analysis.step_records import PLACES, Progress, StepRecords, logged, with_reward
 from board.core.arrays import FloatArray
 from board.core.metrics.definitions import token_metrics
@@ -271,7 +271,7 @@ def _read_log(run: Run, place: Mapping[str, Any]) -> _Logged:
     file, where = _file(run, place), _where(run, place)
     reader = reader_named(file.reader)
     context = LineContext(file.path, run.options.read, reader.layout, int(place["line"]))
-    read = read_line(file, context, place)
+    read = read_line(file, context, place, parse_lightly)
     try:
         record = reader.record(read.part, context)
     except RecordError as error:

@@ -8,6 +8,7 @@ could not be done as given; 130 interrupted.
 from __future__ import annotations
 
 import argparse
+import atexit
 import gc
 import importlib
 import io
@@ -85,6 +86,7 @@ def _main(arguments: Sequence[str] | None) -> int:
 
 def _module(name: str) -> ModuleType:
     gc.disable()  # a collection would look through all that was imported by then, again and again
+    atexit.register(gc.freeze)  # and once more when the process ends
     try:
         return importlib.import_module(f"board.cli.commands.{name}")
     finally:

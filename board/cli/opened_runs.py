@@ -17,7 +17,6 @@ from board.index.discovery.mapping_editor import is_generic
 from board.index.reading.workers import ChooseEngine, local_engine
 from board.query import splits
 from board.query.columns import known_columns
-from board.query.environments import of_known_environments
 from board.query.labels.matching import with_labels
 from board.query.open_run import Follower, OpenOptions, Run
 from board.query.outlines import may_tell, outlined, pays, tells
@@ -171,7 +170,11 @@ def of_environments(run: Run, written: str | None) -> Run:
     """The run with the rollouts of environments alone, as `--env A,B` names them. Raises ChoiceError for
     one that it does not have.
     """
-    return of_known_environments(run, listed(written))
+    if not (names := listed(written)):
+        return run
+    from board.query.environments import of_known_environments  # it takes all about groups along
+
+    return of_known_environments(run, names)
 
 
 def listed(written: str | None) -> list[str]:

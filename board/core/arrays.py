@@ -14,8 +14,10 @@ BoolArray = npt.NDArray[np.bool_]
 
 
 def with_length(values: npt.ArrayLike, length: int) -> FloatArray:
-    """[length] the values: cut off there, or padded with NaN."""
+    """[length] the values: cut off there, or padded with NaN; as they are where they fit."""
     own = np.asarray(values, np.float64)[:length]
+    if len(own) == length:
+        return own
     return np.pad(own, (0, length - len(own)), constant_values=np.nan)
 
 

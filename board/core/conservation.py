@@ -160,7 +160,9 @@ class _Shown:
             self._take_record(record)
             if with_turns:
                 self._take_turns(record)
-        self._numbers = np.unique(np.concatenate([*self._arrays, np.array(self._scalars)]))
+        # One after the other: together they would take as much memory once more.
+        arrays = [np.unique(array) for array in (*self._arrays, np.array(self._scalars))]
+        self._numbers = np.unique(np.concatenate(arrays))
 
     @cached_property
     def _texts(self) -> set[str]:
@@ -208,8 +210,7 @@ class _Shown:
         for array in (record.prompt_ids, record.response_ids, *record.tokens.values()):
             if array is not None:
                 with suppress(RecordError):  # which is remarked where it is shown
-                    values = array.values()
-                    self._arrays.append(values[np.isfinite(values)])
+                    self._arrays.append(_finite(array.values()))
 
     def _take_turns(self, record: Record) -> None:
         self._take("".join(record.response_tokens or ()))
@@ -289,7 +290,12 @@ def _numbers_in(value: Any) -> npt.NDArray[np.float64] | None:
             return np.empty(0)
     else:
         return None
-    return numbers[np.isfinite(numbers)]
+    return _finite(numbers)
+
+
+def _finite(numbers: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+    are_finite = np.isfinite(numbers)
+    return numbers if are_finite.all() else numbers[are_finite]
 
 
 def _numbers_of(entries: Sequence[Any]) -> npt.NDArray[np.float64] | None:

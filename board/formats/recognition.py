@@ -17,7 +17,8 @@ from board.formats.io.parquet_files import PARQUET
 from board.formats.io.trackio_files import TRACKIO
 from board.formats.mapping import MappingReader
 from board.formats.metrics.base import step_of
-from board.formats.parse import CUT_OFF, is_object, parse_whole
+from board.formats.number_arrays import LineParser, RawNumbers
+from board.formats.parse import CUT_OFF, LARGE_LINE, is_object, parse_whole
 from board.formats.sources import JSON_DOCUMENT, JSON_LINES, LFS_REASON, TEXT, Row, lfs_pointer
 from board.formats.turn_rows import is_by_keys, turns_mapping
 
@@ -138,7 +139,7 @@ def _head(lines: Iterable[Line], *, is_document: bool) -> tuple[list[Mapping[str
         elif line.text.strip():
             seen += 1
             try:
-                records.append(parse_whole(line.text)[0])
+                records.append(_record_of(line.text))
             except RecordError as error:
                 reason = f"line {number}: {error.reason} (expected: {error.hint})"
                 reason = _document_error(error) if is_document else reason
@@ -146,6 +147,16 @@ def _head(lines: Iterable[Line], *, is_document: bool) -> tuple[list[Mapping[str
         if len(records) >= _HEAD_RECORDS or seen >= _HEAD_LINES or used >= HEAD_BYTES:
             break
     return records, first_error
+
+
+def _record_of(text: bytes) -> Mapping[str, Any]:
+    """The values of a line, but for most entries of long arrays: see RawNumbers.sampled. Raises
+    RecordError.
+    """
+    if len(text) <= LARGE_LINE:
+        return parse_whole(text)[0]
+    record, _ = LineParser().parse(text)
+    return {k: v.sampled() if isinstance(v, RawNumbers) else v for k, v in record.items()}
 
 
 def _document_error(error: RecordError) -> str:

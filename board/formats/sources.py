@@ -120,6 +120,12 @@ class Source(ABC):
         """Lines or rows again, by their places (offset, size), which ascend."""
         return (self.fetch(path, offset, size) for offset, size in places)
 
+    def places(self, path: Location) -> Sequence[int] | None:
+        """The offsets of the lines, where none of them ever changes and new ones come behind them: those
+        that were read need not be read again. None of other files.
+        """
+        return None
+
     def between(self, path: Location, offset: int, size: int) -> Iterable[Line]:
         """The lines that begin in a range of bytes; of a table, whose places are numbers, the rows."""
         if self.is_text:

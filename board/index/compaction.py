@@ -6,7 +6,6 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from typing import Final
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from board.index import segments
 from board.index.manifest import Segment
@@ -50,6 +49,8 @@ def _rewritten(
     storage: Storage, several: Sequence[Segment], files: Collection[int]
 ) -> list[Segment]:
     """One segment of the rows of several that are of these files; none where there are none."""
+    import pyarrow.compute as pc
+
     table = segments.joined(storage.get(segment.name) for segment in several)
     table = table.filter(pc.is_in(table.column("file"), pa.array(sorted(files), pa.int64())))
     return [put_rows(storage, table)] if table.num_rows else []
@@ -63,6 +64,8 @@ class UnendedRows:
         self._is_stored = True
         self._rows: dict[int, pa.Table] = {}
         if segment is not None:
+            import pyarrow.compute as pc
+
             table = storage.get(segment.name)
             files = table.column("file")
             for number in segment.files:

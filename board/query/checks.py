@@ -6,7 +6,7 @@ from typing import Final
 
 import numpy as np
 
-from board.core.findings.facts import Copy, StepChecks
+from board.core.findings.facts import CopiedFile, Copy, StepChecks
 from board.query import splits
 from board.query.run import Run
 
@@ -104,3 +104,17 @@ def _copies(run: Run) -> tuple[Copy, ...]:
         WHERE position > first ORDER BY step, position
     """)
     return tuple(map(Copy, *(column.to_pylist() for column in table.columns)))
+
+
+def copied_files(run: Run) -> list[CopiedFile]:
+    """The files of which all rollouts are copies of another file's."""
+    paths = {state.id: state.path for state in run.rows.files.states}
+    steps: dict[tuple[int, int], list[int]] = {}
+    columns = (run.rows.duplicates[name].to_pylist() for name in ("file", "original", "step"))
+    for file, original, step in zip(*columns, strict=True):
+        if original is not None:
+            steps.setdefault((file, original), []).append(step)
+    return [
+        CopiedFile(paths[file], paths[original], len(of_file), (min(of_file), max(of_file)))
+        for (file, original), of_file in steps.items()
+    ]

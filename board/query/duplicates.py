@@ -18,7 +18,6 @@ import numpy as np
 import pyarrow as pa
 
 from board.core.arrays import BoolArray
-from board.core.findings.facts import CopiedFile
 from board.core.problems import Problem
 from board.formats import reader_named
 from board.formats.base import Repeats
@@ -138,20 +137,6 @@ def counts_of(duplicates: pa.Table) -> dict[int, Counter[int]]:
     for (file, step), count in Counter(zip(files, steps, strict=True)).items():
         copies.setdefault(file, Counter())[step] = count
     return copies
-
-
-def copied_files(duplicates: pa.Table, states: Iterable[FileState]) -> list[CopiedFile]:
-    """The files that are copies of others. duplicates: see find_duplicates."""
-    paths = {state.id: state.path for state in states}
-    steps: dict[tuple[int, int], list[int]] = {}
-    columns = (duplicates[name].to_pylist() for name in ("file", "original", "step"))
-    for file, original, step in zip(*columns, strict=True):
-        if original is not None:
-            steps.setdefault((file, original), []).append(step)
-    return [
-        CopiedFile(paths[file], paths[original], len(of_file), (min(of_file), max(of_file)))
-        for (file, original), of_file in steps.items()
-    ]
 
 
 def notes_on(
@@ -330,4 +315,5 @@ def _overlapping(table: pa.Table, starts: Sequence[int]) -> pa.Table:
     for first, second in pairwise(pairwise([*starts, len(keys)])):
         shared = overlap(keys[slice(*first)], keys[slice(*second)])
         is_copy[second[0] : second[0] + shared] = True
-    return table.filter(pa.array(is_copy))
+    # Of a numpy array Arrow makes one of its own by way of numpy.ma, which takes long to import.
+    return table.filter(pa.array(is_copy)) if is_copy.any() else table.slice(0, 0)

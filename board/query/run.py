@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from board.core.metrics.definitions import base_name
 from board.core.problems import Problem
@@ -258,8 +257,12 @@ class Run:
         def recorded() -> tuple[str, ...]:
             counts = self._recorded
             names = {metric: f"{base_name(metric)}_n" for metric in self.rows.metrics}
-            there = {name for name in counts.column_names if pc.max(counts[name]).as_py()}
-            return tuple(metric for metric, name in names.items() if name in there)
+            recorded = {*counts.column_names}
+            return tuple(
+                metric
+                for metric, name in names.items()
+                if name in recorded and any(counts[name].to_pylist())
+            )
 
         return self.remembered("metrics", recorded)
 

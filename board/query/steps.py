@@ -22,7 +22,6 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from board.core.metrics.definitions import base_name
 from board.core.sampling import step_ranges
@@ -181,6 +180,8 @@ def _computed(run: Run, counts: Mapping[int, int], *, quantiles: bool) -> pa.Tab
 
 def _with(table: pa.Table, other: pa.Table) -> pa.Table:
     """The table with the columns of another at the same steps: NULL at steps that the other lacks."""
+    import pyarrow.compute as pc
+
     places = pc.index_in(table["step"], other["step"])
     columns = {name: other[name].take(places) for name in other.column_names if name != "step"}
     own = dict(zip(table.column_names, table.columns, strict=True))
@@ -236,6 +237,8 @@ def _quantiles(
     """The quantiles between both ends. counts: rollouts by step; others: as of _statistics."""
     if not (values and counts):
         return _STEP.empty_table()
+    import pyarrow.compute as pc
+
     tables: list[pa.Table] = []
     wanted = ", ".join(map(str, _INNER.values()))
     for first, last in step_ranges(counts, max(_CHUNK_VALUES // len(values), 1)):
@@ -312,6 +315,8 @@ def _tidied(table: pa.Table, metrics: Sequence[str]) -> pa.Table:
     """In ascending order, with the columns of metrics that any rollout has, in the order of metrics."""
     if not table.num_rows:
         return _STEP.append(pa.field("rollouts", pa.int64())).empty_table()
+    import pyarrow.compute as pc
+
     there = {*table.column_names}
     names = ["step", "rollouts"]
     for stem in map(base_name, metrics):
@@ -334,4 +339,4 @@ def _tidied(table: pa.Table, metrics: Sequence[str]) -> pa.Table:
 
 
 def _holds_any(counts: pa.ChunkedArray) -> bool:
-    return bool(pc.sum(counts).as_py())
+    return any(counts.to_pylist())

@@ -1,11 +1,16 @@
 """A training followed from before its first file."""
 
+import json
 from collections.abc import Sequence
 from typing import Any
 
 from board_steps import board_on
 from playwright.sync_api import expect
 
+from board.core.records import ReadOptions
+from board.index.discovery.discovered_runs import discover
+from board.index.storage import FolderStorage, index_folder
+from board.query.outlines import OUTLINE_BYTES
 from exporters import RolloutExporter
 
 
@@ -41,3 +46,24 @@ def test_a_training_is_followed_from_before_its_folder_is_made_until_a_step_is_c
         expect(step).to_have_value("2")
         page.get_by_text("Follow the newest step").click()
         expect(step).to_have_value("4")
+
+
+def test_pages_say_what_is_still_being_read_and_show_it_once_it_is(page, serve, tmp_path):
+    length = OUTLINE_BYTES // 60
+    lines = (
+        {"step": step, "prompt": "p", "response": "a " * (length // 2), "reward": step / 64}
+        | {"logprobs": [-0.5], "ref_logprobs": [-0.7]}
+        for step in range(1, 65)
+    )
+    (tmp_path / "log.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+    (info,) = discover(tmp_path).runs
+    folder = index_folder(info.path, info.part, ReadOptions(), make=True)
+    assert folder is not None
+    with FolderStorage(folder).writer():  # nobody else can make the index meanwhile
+        page.goto(f"{board_on(serve, tmp_path)}/findings")
+        expect(page.get_by_text("Findings needs what is still being read")).to_be_visible()
+        page.goto(f"{board_on(serve, tmp_path)}/overview")
+        expect(page.get_by_text("KL and entropy are being read")).to_be_visible()
+        expect(page.locator(".curves .card")).to_have_count(1)
+    expect(page.get_by_text("being read")).to_have_count(0)
+    expect(page.locator(".curves .card").nth(1)).to_be_visible()

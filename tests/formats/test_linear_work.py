@@ -1,18 +1,23 @@
 """The work of reading a log grows with what it holds, and not with its square, in each format."""
 
 import json
+import shutil
+import sqlite3
 import sys
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from pathlib import Path
 from types import FrameType
 from typing import Any
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from read_formats import REAL_RUNS
 
 from board.core.records import ReadOptions
 from board.core.texts.conversation import conversation_of
-from board.formats import mapping_text
+from board.formats import READERS, mapping_text
 from board.index.discovery.run_info import LogFile
 from board.index.reading.scan import index_shard
 from board.index.reading.shard import Shard
@@ -23,13 +28,16 @@ MOST = 1.15 * MANY / FEW
 MOST_BYTES = 100_000
 ROLLOUTS_OF_ONE_TREE = {"nodes"}
 """Of a trace with branches each is a rollout, which is made of the whole trace."""
+ALONE = {"slime", "slime_train", "areal_texts"}
+"""Formats whose file is one object of PyTorch, or one text: of these there are more, not larger ones."""
+TEXTS = (".jsonl", ".json", ".traj", ".ndjson")
 FILES = {
     file.reader: file
     for info in REAL_RUNS
-    for file in info.files
-    if file.path.suffix in (".jsonl", ".json", ".traj", ".ndjson") and file.size < MOST_BYTES
+    for file in sorted(info.files, key=lambda file: -file.size)
+    if file.path.suffix in (*TEXTS, ".parquet", ".db")
 }
-"""A file of text of each format."""
+"""A small file of each format."""
 
 
 def calls(read: Callable[[], object]) -> int:
@@ -70,6 +78,11 @@ def operations(run: Callable[[], object]) -> int:
 def work(path: Path, text: str, file: LogFile) -> int:
     """The work of reading a file of this text."""
     path.write_text(text)
+    return work_of_file(path, file)
+
+
+def work_of_file(path: Path, file: LogFile) -> int:
+    """The work of reading a file as another one of the same kind is read."""
     shard = Shard(
         path, path.name, file.reader, 0, path.stat().st_size, mapping=mapping_text(file.reader)
     )
@@ -105,10 +118,22 @@ def documents(text: str) -> Iterator[Any]:
         yield record
 
 
-@pytest.mark.parametrize("name", sorted(FILES))
+def beginning_of(path: Path) -> str:
+    """A text, of a long one of lines the first lines."""
+    text = path.read_text()
+    lines = text[:MOST_BYTES].splitlines(keepends=True)
+    is_document = path.suffix in (".json", ".traj")
+    return text if is_document or len(text) < MOST_BYTES else lines[0]
+
+
+def test_the_work_of_every_format_is_counted():
+    assert {reader.name for reader in READERS} <= FILES.keys() | ALONE
+
+
+@pytest.mark.parametrize("name", sorted(n for n, one in FILES.items() if one.path.suffix in TEXTS))
 def test_work_grows_with_the_lines_of_a_log_and_with_each_list_in_them(name, tmp_path):
     file = FILES[name]
-    path, text = tmp_path / file.path.name, file.path.read_text()
+    path, text = tmp_path / file.path.name, beginning_of(file.path)
     is_lines = file.path.suffix in (".jsonl", ".ndjson")
     records = [*documents(text)]
     work(path, text, file)  # what is imported and learned once
@@ -123,6 +148,44 @@ def test_work_grows_with_the_lines_of_a_log_and_with_each_list_in_them(name, tmp
     for place, (few, many) in texts.items():
         less, more = work(path, few, file), work(path, many, file)
         assert more <= MOST * less, (place, less, more)
+
+
+def write_table(path: Path, like: Path, times: int) -> None:
+    """A Parquet file with all rows of another so many times."""
+    table = pq.read_table(like)
+    pq.write_table(pa.concat_tables([table] * times), path)
+
+
+def write_project(path: Path, like: Path, times: int) -> None:
+    """A project of Trackio with what another has so many times, each call and trace under its own id."""
+    shutil.copy(like, path)
+    with closing(sqlite3.connect(path)) as database:
+        for table, key in (("metrics", "log_id"), ("traces", "log_id, id")):
+            names = [row[1] for row in database.execute(f"PRAGMA table_info({table})")]
+            names = [name for name in names if (table, name) != ("metrics", "id")]
+            unique = {name: f"{name} || '-' || ?1" for name in key.split(", ")}
+            values = ", ".join(unique.get(name, name) for name in names)
+            rows = f"SELECT {values} FROM {table} WHERE coalesce(log_id, '') NOT LIKE '%-%copy'"
+            for number in range(1, times):
+                statement = f"INSERT INTO {table} ({', '.join(names)}) {rows}"
+                database.execute(statement, (f"{number}copy",))
+        database.commit()
+
+
+WRITERS = {".parquet": write_table, ".db": write_project}
+
+
+@pytest.mark.parametrize(
+    "name", sorted(n for n, one in FILES.items() if one.path.suffix in WRITERS)
+)
+def test_work_grows_with_the_rows_of_a_table(name, tmp_path):
+    file = FILES[name]
+    paths = [tmp_path / f"{times}{file.path.suffix}" for times in (FEW, MANY)]
+    for path, times in zip(paths, (FEW, MANY), strict=True):
+        WRITERS[file.path.suffix](path, file.path, times)
+    work_of_file(paths[0], file)  # what is imported and learned once
+    less, more = (work_of_file(path, file) for path in paths)
+    assert less * 2 < more <= MOST * less, (less, more)
 
 
 CALL = {"type": "tool_use", "name": "f", "input": {}}

@@ -10,9 +10,11 @@ from hypothesis import strategies as st
 from written_logs import write_lines
 
 from board import cli
+from board.analysis import log_line
 from board.cli import output
 from board.cli.commands import analysis
 from board.cli.terminal import escaped_json
+from board.formats import number_arrays, recognition
 
 NUMBERS = st.floats(allow_nan=False, allow_infinity=False) | st.integers(-(2**63), 2**63)
 VALUES = st.recursive(
@@ -55,3 +57,18 @@ def test_of_very_many_tokens_those_at_both_ends_are_listed(
     first_words = [line.split()[0] for line in lines if line.strip()]
     assert [int(word) for word in first_words if word.isdigit()] == [*listed]
     assert ("5 between are left out" in head) == (count == 11)
+
+
+def test_a_rollout_of_a_large_line_is_shown_as_one_of_a_small_line(tmp_path, monkeypatch, capsys):
+    row = {"type": "sample", "step": 1, "prompt": "Q", "response_ids": [5, 7, 2**40], "reward": 1}
+    row |= {"logprobs": [-0.5, None, -1.5], "mine": [1, 0, 1], "note": {"mine": [2, 3]}}
+    write_lines(tmp_path / "log.jsonl", [row])
+    shown: list[str] = []
+    for _ in range(2):
+        assert cli.main(["show", str(tmp_path), "--step", "1", "--index", "0", "--json"]) == 0
+        shown.append(capsys.readouterr().out)
+        for module in (log_line, number_arrays, recognition):
+            monkeypatch.setattr(module, "LARGE_LINE", 0)
+        monkeypatch.setattr(number_arrays, "LONG_ARRAY_BYTES", 0)
+    assert shown[0] == shown[1]
+    assert json.loads(shown[0])["response_ids"] == [5, 7, 2**40]

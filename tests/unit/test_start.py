@@ -69,6 +69,15 @@ def test_a_question_to_a_run_needs_no_frames_or_pages(name, tmp_path, run_of_par
     assert imported(commands) == {" ".join(command): [] for command in commands}
 
 
+@pytest.mark.parametrize("command", ["steps", "runs"])
+def test_an_index_is_asked_without_what_makes_one(command, run_of_parts):
+    folder = str(run_of_parts)
+    imported([["index", folder]])
+    needless = (*HEAVY, "numpy.ma", "pyarrow.compute", "board.core.findings.facts")
+    asked = [command, folder]
+    assert imported([asked], needless) == {" ".join(asked): []}
+
+
 def test_arrow_finds_pandas_again_for_a_frame():
     script = """
 from board.index.arrow_start import leave_pandas_out

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import argparse
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import asdict
 from itertools import chain
 from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
 
 from board.analysis.rollout import OpenRollout, open_rollout
 from board.cli import output
@@ -33,6 +36,8 @@ if TYPE_CHECKING:
 _MOST_LISTED: Final = 20_000
 """A table of more tokens is read by nobody: it has those at both ends."""
 _LISTED_ENDS: Final = 1000
+_MOST_WHOLE: Final = 1 << 62
+"""Smaller numbers are those of an array of integers."""
 
 
 def show(args: argparse.Namespace) -> int:
@@ -76,7 +81,10 @@ def _document(run: Run, row: Mapping[str, Any], rollout: OpenRollout) -> dict[st
 def _whole_numbers(array: Any) -> list[int | None] | None:
     if array is None:
         return None
-    return [int(n) if n == n and abs(n) != float("inf") else None for n in array.values()]
+    values = array.values()
+    if np.isfinite(values).all() and np.abs(values).max(initial=0) < _MOST_WHOLE:
+        return values.astype(np.int64).tolist()
+    return [int(n) if math.isfinite(n) else None for n in values.tolist()]
 
 
 def _print_rollout(whole: Mapping[str, Any]) -> None:

@@ -25,7 +25,7 @@ from board.core.metrics.trainer import TOPICS
 from board.errors import ChoiceError, NotFoundError
 from board.index.segments import PART, TEXT_NAMES
 from board.query import splits
-from board.query.columns import known_column, records_of, rows_of
+from board.query.columns import known_column, rows_of
 from board.query.open_run import Run
 from board.query.predicate import parsed
 from board.query.rollouts import Sorting, batches, rollout_table
@@ -132,9 +132,11 @@ def metrics(args: argparse.Namespace) -> int:
     usual = [name for topic in TOPICS for name in topic.of(names)]
     if args.columns is not None:
         names = usual = listed_columns(args.columns, names)
-    frame = trainer.table(names)
+    of_steps = trainer.columns(names)
     ends = {f"{name}_{q}": f"{name}_{words}" for name in names for q, words in _ENDS.items()}
-    rows = records_of(frame.rename(columns=ends))
+    titles = [ends.get(name, name) for name in of_steps]
+    columns = ([None if v != v else v for v in own.tolist()] for own in of_steps.values())
+    rows = [dict(zip(titles, row, strict=True)) for row in zip(*columns, strict=True)]
     rows = rows if args.last is None else rows[max(len(rows) - args.last, 0) :]
     output.print_rows(args, [rows], ["step", *names], ["step", *(usual or names)])
     return 0

@@ -10,6 +10,7 @@ import re
 import tomllib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cache, partial
 from importlib import resources
 from typing import Final
 
@@ -40,10 +41,12 @@ _SHIFTS: Final = (0, 1, -1)
 
 @dataclass(frozen=True, slots=True)
 class Topic:
-    """Metrics of one kind, by patterns of their names, the best first. most: how many are taken."""
+    """Metrics of one kind, by regular expressions of their names, the best first. most: how many are
+    taken.
+    """
 
     title: str
-    patterns: tuple[re.Pattern[str], ...]
+    patterns: tuple[str, ...]
     most: int = 1
 
     def of(self, names: Iterable[str]) -> list[str]:
@@ -53,13 +56,18 @@ class Topic:
             name
             for pattern in self.patterns
             for name in own
-            if pattern.fullmatch(name.removeprefix(PREFIX))
+            if _compiled(pattern).fullmatch(name.removeprefix(PREFIX))
         )
         return [*dict.fromkeys(matches)][: self.most]
 
 
-def _patterns(texts: Sequence[str]) -> tuple[re.Pattern[str], ...]:
-    return tuple(re.compile(rf"(?:.*[/.])?{text}", re.I) for text in texts)
+_compiled = cache(
+    partial(re.compile, flags=re.I)
+)  # when it is needed: most runs have no trainer's file
+
+
+def _patterns(texts: Sequence[str]) -> tuple[str, ...]:
+    return tuple(rf"(?:.*[/.])?{text}" for text in texts)
 
 
 TOPICS: Final = tuple(
@@ -68,7 +76,7 @@ TOPICS: Final = tuple(
 )
 """The charts that are drawn of any trainer that logs them, in order."""
 SAME: Final[Mapping[str, Topic]] = {
-    column: Topic(column, _patterns(names), 1) for column, names in _TABLE["same"].items()
+    column: Topic(column, _patterns(names)) for column, names in _TABLE["same"].items()
 }
 """By column of the rollouts, what trainers call its mean."""
 

@@ -8,14 +8,11 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Final, cast
 
-import numpy as np
-
 from board.core.arrays import FloatArray
 from board.core.texts.turns import may_hold_turns
 from board.core.tokens.pieces import UNKNOWN_PIECE, Coding, display_alone, display_pieces
 
 _HIGHEST_ID: Final = 10_000_000
-_WHOLE: Final = 2.0**53
 """Whole numbers up to here are exact."""
 
 
@@ -80,10 +77,10 @@ class Vocabulary:
 
 def id_texts(ids: FloatArray) -> list[str]:
     """What is shown for ids [n] when no vocabulary is known: the ids themselves."""
-    if (np.abs(ids) < _WHOLE).all():  # False of NaN
-        numbers = "⟩ ⟨".join(map(str, ids.astype(np.int64).tolist()))
-        return f"⟨{numbers}⟩".split(" ") if len(ids) else []
-    return [f"⟨{int(i)}⟩" if math.isfinite(i) else UNKNOWN_PIECE for i in ids.tolist()]
+    numbers: list[float] = ids.tolist()
+    # A text of its own for each of a million tokens would take seven times the memory.
+    texts = {i: f"⟨{int(i)}⟩" if math.isfinite(i) else UNKNOWN_PIECE for i in {*numbers}}
+    return [texts[i] for i in numbers]
 
 
 def _by_id(data: Mapping[str, Any]) -> list[str | None]:

@@ -17,7 +17,6 @@ from typing import Any, Final, Literal
 
 import orjson
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from board.core.failures.causes import FLAGGED, NOTED, Cause, recorded, undecided
 from board.formats.columns import Values
@@ -186,6 +185,8 @@ def _may_speak(values: Values) -> Sequence[bool | None] | None:
         value if type(value) is str and (len(value) <= _LONGEST_TEXT or value[0] == "{") else None
         for value in values
     ]
+    import pyarrow.compute as pc
+
     may_speak = pc.match_substring_regex(pa.array(texts, pa.string()), _MAY_SAY).to_pylist()
     return may_speak if True in may_speak else None
 

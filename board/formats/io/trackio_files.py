@@ -17,7 +17,7 @@ from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from datetime import datetime
-from itertools import islice
+from itertools import chain, islice
 from pathlib import Path
 from typing import Any, Final, Self
 
@@ -93,12 +93,17 @@ class TrackioFiles(Source):
     def head(self, path: Location) -> Iterator[Line]:
         """A line, or the first numbers of a project that holds nothing else."""
         with _project(path, self._run) as project:
-            lines = [*islice(project.lines(), 1)] or [*project.numbers()]
+            lines = project.first_line() or [*project.numbers()]
         yield from lines
 
     def lines(self, path: Location) -> Iterator[Line]:
         with _project(path, self._run) as project:
             yield from project.lines()
+
+    def places(self, path: Location) -> Sequence[int]:
+        # What a call logged is written at once, and rows are never changed.
+        with _project(path, self._run) as project:
+            return [*project.places()]
 
     def fetch(self, path: Location, offset: int, size: int) -> Line:
         return next(self.fetch_many(path, [(offset, size)]))
@@ -159,9 +164,19 @@ class _Project:
 
     def lines(self) -> Iterator[Line]:
         """What was logged with content, and the traces of no call that is there, by time."""
+        return map(self.line, self.places())
+
+    def places(self) -> Iterator[int]:
+        """The offsets of the lines, without a look at what they hold."""
         both = heapq.merge(self._calls(), self._lone_traces(), key=lambda pair: pair[0])
-        for _, offset in both:
-            yield self.line(offset)
+        return (offset for _, offset in both)
+
+    def first_line(self) -> list[Line]:
+        """A line, the first of its kind; none where there is none."""
+        first = islice(
+            chain(self._calls(), self._lone_traces()), 1
+        )  # the second looks at all traces
+        return [self.line(offset) for _, offset in first]
 
     def line(self, offset: int) -> Line:
         """The line at an offset; one that is too long is without a text."""

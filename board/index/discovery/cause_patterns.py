@@ -11,7 +11,6 @@ from importlib import resources
 from typing import Any, Final, cast
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from board.core.failures.causes import CAUSES
 from board.errors import ChoiceError
@@ -131,6 +130,8 @@ def _pattern(part: str, table: Mapping[str, Any], words: Mapping[str, str]) -> P
 
 
 def _check(part: str, pattern: Pattern) -> None:
+    import pyarrow.compute as pc
+
     for text in (pattern.pattern, pattern.only, pattern.unless, pattern.unless_tool):
         try:
             pc.match_substring_regex(pa.array([""]), text)

@@ -12,7 +12,6 @@ from typing import Final
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from board.core.records import ReadOptions
 from board.core.tokens.vocabulary import Vocabulary
@@ -137,6 +136,8 @@ def _with_prompt_keys(table: pa.Table) -> pa.Table:
     texts = [name for name in (WHOLE + "prompt", "prompt") if name in table.column_names]
     if not texts:
         return table
+    import pyarrow.compute as pc
+
     prompts = pc.coalesce(*(table.column(name) for name in texts))
     encoded = prompts.combine_chunks().dictionary_encode()
     distinct: list[bytes | None] = encoded.dictionary.cast(pa.binary()).to_pylist()

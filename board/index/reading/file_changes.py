@@ -14,7 +14,7 @@ from board.formats.io.remote import RemoteLocation
 from board.index.discovery.run_info import AT_REST_SECONDS, LogFile, digest
 from board.index.manifest import FileState
 from board.index.reading.batch import FileRead
-from board.index.reading.shard import END_BYTES
+from board.index.reading.shard import END_BYTES, bytes_of
 
 Change = Literal["same", "grown", "replaced"]
 
@@ -25,15 +25,20 @@ def detect_change(state: FileState, file: LogFile) -> Change:
     grown: what was read is unchanged, as far as size and the hashes of both ends tell, and more follows.
     replaced: anything else, also an edit in place. An edit in the middle that changes neither size nor
     time is not noticed. Files that do not grow at their end are replaced whenever they or their sidecar
-    files change.
+    files change, but for those whose lines have places.
     """
     is_other = (file.reader, file.sidecar_state) != (state.reader, state.sidecar_state)
     if is_other or file.size < state.consumed:
         return "replaced"
-    if not source_read_by(file.reader, PurePath(state.path)).appends:
+    source = source_read_by(file.reader, PurePath(state.path), file.run)
+    if not source.appends:
         at = (state.size, state.mtime_ns, state.inode)
-        is_same = (file.size, file.mtime_ns, file.inode) == at and not _is_finished(state)
-        return "same" if is_same else "replaced"
+        if (file.size, file.mtime_ns, file.inode) == at and not _is_finished(state):
+            return "same"
+        places = source.places(file.path) or ()
+        has_more = len(places) > state.lines and file.size > state.consumed
+        are_known = digest(bytes_of(places[: state.lines])) == state.ending
+        return "grown" if has_more and are_known else "replaced"
     if (file.size, file.mtime_ns) == (state.size, state.mtime_ns):
         if file.inode != state.inode and not _is_renumbered(state, file):
             return "replaced"

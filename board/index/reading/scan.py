@@ -32,7 +32,7 @@ from board.formats.parse import lacks_digits, parse_exactly, parse_whole
 from board.formats.sources import Row
 from board.index.discovery.run_info import AT_REST_SECONDS
 from board.index.reading.row_batch import LONG_LINE_BYTES, Address, RowBatch
-from board.index.reading.shard import END_BYTES, Shard, ShardIndex
+from board.index.reading.shard import END_BYTES, Shard, ShardIndex, bytes_of
 from board.index.repeat_keys import BY_FILE, NO_KEY, keys_of, line_key
 
 PART_ROWS: Final = 16_384
@@ -59,16 +59,20 @@ def index_shard(
             yield from scan.take_lines(lines)
         yield scan.part()
         return
-    # A file of rows is read from its beginning to its end or not at all.
+    # A file of rows is read to its end or not at all, and from its beginning unless they have places.
     end = shard.path.stat().st_size if shard.end is None else shard.end
-    for line in source.lines(shard.path):
+    lines, places = source.lines(shard.path), source.places(shard.path)
+    if places is not None:
+        new = places[shard.first_line - 1 :]
+        lines = source.fetch_many(shard.path, [(place, 1) for place in new])
+    for line in lines:
         if not line.ended and not scan.is_finished():
             end = line.offset
             break
         scan.take_row(line)
         if scan.is_full:
             yield scan.part()
-    yield replace(scan.part(), consumed=end)
+    yield replace(scan.part(), consumed=end, last_bytes=bytes_of(places or ()))
 
 
 @lru_cache(maxsize=256)

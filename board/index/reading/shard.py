@@ -5,6 +5,7 @@ Shards and what is read of them are plain data that any process can be given.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Final
@@ -95,8 +96,9 @@ class ShardIndex:
 
     table: one row per rollout, in file order, as `segments` stores rows. events: header,
     step_end and close lines. consumed: offset after the last line that a newline ends. lines: how many
-    lines that are. last_bytes: up to END_BYTES before `consumed`. tail: what the last line holds when no
-    newline ends it yet: it is read again when the file grows, and its index is of that line alone.
+    lines that are. last_bytes: up to END_BYTES before `consumed`; of lines that have places, these as
+    bytes. tail: what the last line holds when no newline ends it yet: it is read again when the file
+    grows, and its index is of that line alone.
     """
 
     table: pa.Table
@@ -106,6 +108,11 @@ class ShardIndex:
     lines: int
     last_bytes: bytes = b""
     tail: ShardIndex | None = None
+
+
+def bytes_of(places: Sequence[int]) -> bytes:
+    """The places of lines as bytes, which are the same for the same places."""
+    return np.array(places, np.int64).tobytes()
 
 
 def count_newlines(path: Location, start: int, end: int) -> int:

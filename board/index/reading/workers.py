@@ -129,6 +129,8 @@ def local_engine(job: Job, size: int) -> Generator[Engine]:
     if size < POOL_BYTES or not is_shared or workers < 1:
         yield InProcess(job)
         return
+    import numpy.ma  # noqa: F401  # Arrow asks for it, and would in each process
+
     gc.freeze()  # a collection would look through all that was imported, and write to shared pages
     pool = ProcessPool(job, workers)
     try:

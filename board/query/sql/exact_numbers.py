@@ -10,7 +10,6 @@ from collections.abc import Callable
 from typing import Any, Final
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from board.index import segments
 from board.index.segments import NUMBER, Column
@@ -65,6 +64,8 @@ class ExactTypes:
 
 def numbers_in(texts: pa.ChunkedArray, kind: pa.DataType) -> pa.ChunkedArray:
     """Numbers of a type of their texts, of which each different one is parsed once."""
+    import pyarrow.compute as pc
+
     different = texts.unique().drop_null()
     written: list[Any] = different.to_pylist()
     parse = float if kind == pa.float64() else int

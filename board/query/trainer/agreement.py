@@ -7,7 +7,6 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
-import pyarrow as pa
 
 from board.core.metrics.definitions import REWARD_PART, base_name, reward_parts
 from board.core.metrics.trainer import SAME, Agreement, Means, Topic, agreement
@@ -58,7 +57,7 @@ def _over_rollouts(run: Run, column: str) -> list[Means]:
     if name not in there:
         return []
     values, deviations, counts = (
-        table[own].cast(pa.float64()).to_numpy()
+        np.asarray(table[own].to_numpy(), np.float64)
         if own in there
         else np.full(table.num_rows, np.nan)
         for own in (name, f"{stem}_std", f"{stem}_n")
@@ -153,5 +152,4 @@ def _topic(column: str) -> Topic:
 
 def part_topic(part: str) -> Topic:
     """What trainers call the mean of a part of the reward."""
-    pattern = re.compile(rf"(?:.*/)?rewards?/{re.escape(part)}(?:/mean)?", re.IGNORECASE)
-    return Topic(f"{REWARD_PART}{part}", (pattern,))
+    return Topic(f"{REWARD_PART}{part}", (rf"(?:.*/)?rewards?/{re.escape(part)}(?:/mean)?",))

@@ -114,12 +114,10 @@ class TrainerMetrics:
         of_each = [np.array([], np.int64), *(curve.steps for curve in self.curves.values())]
         return len(np.unique(np.concatenate(of_each)))
 
-    def table(self, names: Sequence[str]) -> pd.DataFrame:
-        """One row for each step, ascending, of any of these metrics, as charts take it: a column of each
-        name, and its `_q00` and `_q100` where ranks differ.
+    def columns(self, names: Sequence[str]) -> dict[str, IntArray | FloatArray]:
+        """An entry for each step, ascending, of any of these metrics: the steps, a column of each name,
+        and its `_q00` and `_q100` where ranks differ.
         """
-        import pandas as pd
-
         of_each = [np.array([], np.int64), *(self.curves[name].steps for name in names)]
         steps = np.unique(np.concatenate(of_each))
         columns: dict[str, IntArray | FloatArray] = {"step": steps}
@@ -131,7 +129,13 @@ class TrainerMetrics:
                 if values is not None:
                     columns[column] = np.full(len(steps), np.nan)
                     columns[column][places] = values
-        return pd.DataFrame(columns)
+        return columns
+
+    def table(self, names: Sequence[str]) -> pd.DataFrame:
+        """What `columns` gives, as charts take it."""
+        import pandas as pd
+
+        return pd.DataFrame(self.columns(names))
 
     def long_table(self) -> pa.Table:
         """Columns step, name, value and source, a row for each point; NULL is a gap."""

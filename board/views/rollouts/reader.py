@@ -73,10 +73,11 @@ def page_of(run: Run, step: int, index: int) -> MakePage:
 def _draw(run: Run, opened: OpenRollout) -> None:
     """The reader; choosing a metric, a token or a scale reruns only this."""
     content, frame = _content_and_frame(run, opened, raw=bool(state.get("reader_record")))
-    names, count, zoom = ["", *content.metrics], len(content.tokens), state.get("zoom")
+    names, count = ["", *content.metrics], len(content.tokens)
+    token, zoom = state.get("token"), state.get("zoom")
     state.ensure("reader_metric", names, "")
     state.ensure("reader_strip", names, "")
-    state.ensure("token", [None, *range(count)], None)
+    state.ensure("token", [None, token] if token in range(count) else [None], None)
     state.ensure("zoom", [None, zoom] if zoom and zoom[1] < count else [None], None)
     wanted: dict[str, Any] = {field: state.get(name) for field, name in _IN_URL.items()}
     wanted |= {name: wanted[name] or None for name in ("metric", "strip")}

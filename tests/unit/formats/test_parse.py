@@ -108,6 +108,24 @@ def test_a_line_parsed_in_parts_equals_the_line_parsed_whole(seed):
         assert_same(parser, written(source, record(source)))
 
 
+@pytest.mark.parametrize("seed", range(60))
+def test_a_large_line_of_which_nothing_is_known_equals_the_line_parsed_whole(seed, monkeypatch):
+    monkeypatch.setattr(number_arrays, "LARGE_LINE", 0)
+    monkeypatch.setattr(number_arrays, "LONG_ARRAY_BYTES", 0)
+    source = random.Random(seed)
+    for _ in range(20):
+        assert_same(LineParser(), written(source, record(source)))
+
+
+@given(st.lists(st.floats(allow_nan=False) | st.integers(-99, 99) | st.none(), max_size=200))
+def test_a_sample_of_an_array_is_as_long_and_begins_like_it(numbers):
+    sampled = RawNumbers(json.dumps(numbers).encode()).sampled()
+    assert len(sampled) == len(numbers)
+    known = number_arrays._SAMPLE
+    assert sampled[:known] == numbers[:known]
+    assert {*map(type, sampled[known:])} <= {type(number) for number in numbers[:known]}
+
+
 @pytest.mark.parametrize("seed", range(4))
 def test_parts_equal_the_whole_when_the_layout_changes_under_a_learned_plan(seed):
     source = random.Random(seed)

@@ -209,6 +209,75 @@ def test_rows_in_the_log_of_a_database_are_news_and_nothing_is_written_beside_it
             assert sorted(tmp_path.iterdir()) == beside
 
 
+@pytest.fixture
+def read_again(monkeypatch):
+    """Gives what reads a project once more, and says of which offsets it read the lines."""
+    follower, offsets, fetch = Follower(), [], trackio_files.TrackioFiles.fetch_many
+
+    def noted(self, path, places):
+        offsets.extend(offset for offset, _ in places)
+        return fetch(self, path, places)
+
+    monkeypatch.setattr(trackio_files.TrackioFiles, "fetch_many", noted)
+
+    def read(folder: Path):
+        offsets.clear()
+        (info,) = discover(folder).runs
+        return follower.run(info), [*offsets]
+
+    return read
+
+
+def add(database, step):
+    """A call with a table, one with traces, or a trace by itself, at a step."""
+    match step % 3:
+        case 0:
+            log(database, step, {"completions": table(f"table {step}", step=step)})
+        case 1:
+            log(database, step, {}, log_id=f"call {step}")
+            trace(database, f"t{step}", step, f"trace {step}", log_id=f"call {step}")
+        case _:
+            trace(database, f"t{step}", step, f"alone {step}", log_id=None)
+
+
+@pytest.mark.parametrize("known", [3, 12])
+def test_of_a_project_that_grows_the_new_lines_alone_are_read(tmp_path, read_again, known):
+    with closing(project(tmp_path / "p.db")) as database:
+        for step in range(known):
+            add(database, step)
+        assert len(read_again(tmp_path)[1]) == known
+        for step in range(known, known + 4):
+            add(database, step)
+        run, offsets = read_again(tmp_path)
+        log(database, known + 4, {"loss": 0.5})
+        assert read_again(tmp_path)[1] == []
+    assert len(offsets) == 4
+    assert responses(run) == responses(run_at(tmp_path))
+    assert [step for step, _ in responses(run)] == [*range(known + 4)]
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        "DELETE FROM metrics WHERE step = 0",
+        "DELETE FROM traces WHERE step = 2",
+        "UPDATE metrics SET id = id + 100 WHERE step = 3",
+    ],
+)
+def test_a_project_whose_rows_are_others_is_read_from_its_beginning(tmp_path, read_again, change):
+    with closing(project(tmp_path / "p.db")) as database:
+        for step in range(6):
+            add(database, step)
+        read_again(tmp_path)
+        database.execute(change)
+        database.commit()
+        for step in range(6, 12):
+            add(database, step)
+        run, offsets = read_again(tmp_path)
+    assert len(offsets) == len(responses(run))
+    assert responses(run) == responses(run_at(tmp_path))
+
+
 def test_a_run_is_as_large_and_as_new_as_its_rollouts_and_is_not_read_again_for_others(tmp_path):
     with closing(project(tmp_path / "p.db")) as database:
         for run in ("first", "second"):
