@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+import math
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Final, Literal
+from functools import partial
+from typing import Any, Final, Literal, TypeVar
 
 import numpy as np
 import pandas as pd
@@ -26,6 +29,9 @@ PERCENT: Final = "%g %%"
 _SMALLEST_FIXED: Final = 1e-3
 """Below it a fixed number of digits is mostly zeros."""
 _ROW_PIXELS: Final = 36
+_LATE_SECONDS: Final = 0.5
+"""Nobody reacts so soon to rows that changed by themselves: a click was aimed at those before."""
+Target = TypeVar("Target")
 
 _EFFECTS: Final = {"lost": "not shown", "partial": "shown, value left out", "note": "shown"}
 _PROBLEM_WIDTHS: Final = {
@@ -133,6 +139,46 @@ def draw(columns: Mapping[str, Column], **options: Any) -> int | None:
     return draw_frame(frame, settings, **options)
 
 
+@dataclass(slots=True)
+class _Targets:
+    """What the rows of a table lead to, since when, and what they led to before. picked: by a click that
+    is still to be answered.
+    """
+
+    now: Sequence[Any]
+    since: float
+    before: Sequence[Any] = ()
+    picked: Any = None
+
+
+def pick(
+    columns: Mapping[str, Column], targets: Sequence[Target], *, key: str, **options: Any
+) -> Target | None:
+    """Draws a table and returns what the row that was clicked leads to; None where none was. targets: of
+    the rows. options: of `draw_frame`.
+
+    With one key for whatever rows it has, the table of a page that is live does not blink, and a click is
+    on the rows that were shown, not on those that are drawn meanwhile.
+    """
+    name = f"_targets_{key}"
+    targets = [*targets]
+    known = st.session_state.get(name)
+    if known is None:
+        known = st.session_state[name] = _Targets(targets, -math.inf, targets)
+    elif known.now != targets:
+        known.before, known.now, known.since = known.now, targets, time.monotonic()
+    row = draw(columns, key=key, on_select=partial(_note_pick, key, name), **options)
+    picked, known.picked = known.picked, None
+    return None if row is None else picked
+
+
+def _note_pick(key: str, name: str) -> None:
+    cells, known = st.session_state[key].selection.cells, st.session_state[name]
+    shown = known.before if time.monotonic() < known.since + _LATE_SECONDS else known.now
+    row = cells[0][0] if cells else len(shown)
+    known.picked = shown[row] if row < len(shown) else None
+
+
 def draw_frame(
     frame: pd.DataFrame | Styler,
     settings: Mapping[str, Any] | None = None,
@@ -140,15 +186,17 @@ def draw_frame(
     key: str | None = None,
     most_pixels: int | None = None,
     placeholder: str = "–",
+    on_select: Callable[[], None] | Literal["rerun"] = "rerun",
 ) -> int | None:
     """Draws a table as high as its rows; the position of the row that was clicked, None where none was.
     settings: of Streamlit, by column. key: where rows can be clicked. most_pixels: above that it scrolls.
+    on_select: called when a row is clicked, before the page is drawn again.
     """
     height = _ROW_PIXELS * (len(frame.index) + 1) + 3
     event: Any = st.dataframe(
         frame,
         key=key,
-        on_select="rerun" if key else "ignore",
+        on_select=on_select if key else "ignore",
         selection_mode="single-cell",
         height="auto" if most_pixels is None else min(height, most_pixels),
         hide_index=True,

@@ -145,7 +145,7 @@ def _show_top_token(spike: Spike, headline: Headline, token: TokenShare) -> None
         help="Key: O",
     )
     if shortcuts.opening(is_clicked):
-        open_token(token.index, token.position, metric)
+        open_token(spike.contributions.tokens.step, token.index, token.position, metric)
 
 
 def _choose_metric(run: Run, step: int) -> str | None:
