@@ -206,8 +206,9 @@ def _show_agreement(run: Run) -> None:
 
 
 def _show_list(run: Run) -> None:
-    rows = labelled_rows(run, _MOST_LISTED)
-    st.markdown(f"#### Labelled rollouts :gray[{len(rows):,}, click to open]")
+    listed = labelled_rows(run, _MOST_LISTED)
+    rows = listed.rows
+    st.markdown(f"#### Labelled rollouts :gray[{listed.words} · click to open]")
     heads = tables.headings_of(run)
     numbers = {"step": 60, "index": 60, **({"reward": 80} if "reward" in rows else {})}
     at = tables.pick(

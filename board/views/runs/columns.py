@@ -95,8 +95,10 @@ def _all_columns(names: Mapping[str, str], *, dark: bool) -> dict[str, RunColumn
     mean = f"Mean over the last {WINDOW} steps"
     line = "the line is all steps"
     reward = f"{mean}, and its change from the {WINDOW} before where there are so many; {line}"
-    finding = "Of the rules that need the index alone; Findings checks tokens and texts too. Below it how "
-    finding += "many lines were not used, and values left out"
+    finding = (
+        "Of the rules that need the index alone; Findings checks tokens and texts too. Below it "
+    )
+    finding += "how many lines were not used, and values left out"
     usual = (
         RunColumn("name", "run", "Path below the folder", 200, "name"),
         RunColumn("format", "format", "What wrote the log", 52, "text", roomy=True),
