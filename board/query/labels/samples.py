@@ -170,8 +170,9 @@ def label_counts(run: Run, author: str = "") -> dict[str, int]:
 
 
 class Labelled(NamedTuple):
-    """Rollouts with a label, a note or labelled tokens. rows: the first ones; count: of all. unlabelled: of
-    those without a label.
+    """Rollouts with a label, a note or labelled tokens. rows: the first ones; count: of all.
+
+    unlabelled: how many of them have no label.
     """
 
     rows: pd.DataFrame

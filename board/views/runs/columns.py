@@ -20,7 +20,7 @@ _LAST_STEPS: Final = f"last {WINDOW} steps, mean"
 _ON_REQUEST: Final = frozenset(("problems",))
 """Columns of what another column says too."""
 _LEAST_SETTING, _MOST_SETTING = 34, 140
-_SIGN, _HEAD_SIGN, _WORD_SIGN = 7.0, 6.0, 6.4
+_SIGN, _HEAD_SIGN, _WORD_SIGN = 7.0, 6.0, 7.0
 """Pixels: of a column of settings, and of a sign of a value, of a head and of a word."""
 _MOST_VISIBLE: Final = 3
 """More make the table wider than a window of 1,440 pixels."""
