@@ -43,6 +43,8 @@ _PROBLEM_WIDTHS: Final = {
     "lines": 60,
 }
 """Pixels of the columns of problems; together a page of 1440."""
+_MOST_HEAD_PIXELS: Final = 320
+"""Of a longer head, such as the name of a run, the tooltip has the rest."""
 _LINE_HEIGHT: Final = 21
 _WRAPPED_HEIGHT: Final = 66  # Streamlit wraps in rows of more than 64 pixels alone
 _CHARACTER_WIDTH: Final = 6.4
@@ -64,7 +66,11 @@ def headings_of(run: Run) -> dict[str, str]:
 
 def width(name: str) -> int:
     """Pixels that the heading takes."""
-    return max(60, 6 * len(heading(name)) + 17)
+    return max(60, _head_pixels(heading(name)))
+
+
+def _head_pixels(head: str) -> int:
+    return 6 * len(head) + 17
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +93,16 @@ class Column:
 
     def config(self, drawn: pd.Series[Any]) -> Any:
         """Streamlit's configuration of it. drawn: the values as the table has them."""
-        look = {"label": self.label, "width": self.width, "help": self.help}
+        head = str(drawn.name) if self.label is None else self.label
+        pixels, least = self.width, _head_pixels(head)
+        look = {
+            "label": self.label,
+            # Streamlit cuts a head that has no room.
+            "width": pixels if pixels is None else max(pixels, min(least, _MOST_HEAD_PIXELS)),
+            "help": plain(head, 400)
+            if self.help is None and least > _MOST_HEAD_PIXELS
+            else self.help,
+        }
         if self.line is not None:
             return st.column_config.LineChartColumn(**look, y_min=self.line[0], y_max=self.line[1])
         if not self.format:
