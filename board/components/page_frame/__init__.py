@@ -21,7 +21,6 @@ _FRAME = declare(
         "../url.js",
         "../rerun.js",
         "panels.js",
-        "one_entry.js",
         "page_frame.js",
     ),
 )

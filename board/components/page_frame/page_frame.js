@@ -84,7 +84,6 @@ export default function ({ data, setTriggerValue }) {
     FRAME.isBound = true;
     followOutbox(sendSoon);
     closePanelsFirst();
-    keepOneEntry();
     // What was drawn for the width of the window is printed with that width.
     const fit = () => document.documentElement.style.setProperty("--print-zoom", Math.min(1, PAPER_PIXELS / window.innerWidth));
     window.addEventListener("resize", fit);
