@@ -44,7 +44,7 @@ def redirect(request: Request) -> RedirectResponse:
 
 
 def page(request: Request) -> HTMLResponse:
-    """Streamlit's file of all pages, with the script that keeps the browser's history, before any other."""
+    """Streamlit's file of all pages, with the script that keeps the browser's history first."""
     return _page(_HISTORY.read_text(encoding="utf-8"))
 
 

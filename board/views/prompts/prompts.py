@@ -137,7 +137,7 @@ def _columns(prompts: RunPrompts, table: pd.DataFrame, places: IntArray) -> dict
     low, high = (float(every.min()), float(every.max())) if len(every) else (0.0, 1.0)
     return {
         "prompt": Column(where_they_differ(table["prompt"].tolist()), width=280),
-        "status": Column(statuses.tolist()),
+        "status": Column(statuses.tolist(), width=100),
         "reward over steps": Column(
             [values[-60:].tolist() for values in table["rewards"]],
             width=150,

@@ -29,6 +29,8 @@ PERCENT: Final = "%g %%"
 _SMALLEST_FIXED: Final = 1e-3
 """Below it a fixed number of digits is mostly zeros."""
 _ROW_PIXELS: Final = 36
+_MOST_PIXELS: Final = 13 * _ROW_PIXELS + 3
+"""Of a table of which nothing else is said."""
 _LATE_SECONDS: Final = 0.5
 """Nobody reacts so soon to rows that changed by themselves: a click was aimed at those before."""
 Target = TypeVar("Target")
@@ -199,7 +201,7 @@ def draw_frame(
     settings: Mapping[str, Any] | None = None,
     *,
     key: str | None = None,
-    most_pixels: int | None = None,
+    most_pixels: int = _MOST_PIXELS,
     placeholder: str = "–",
     on_select: Callable[[], None] | Literal["rerun"] = "rerun",
 ) -> int | None:
@@ -213,7 +215,7 @@ def draw_frame(
         key=key,
         on_select=on_select if key else "ignore",
         selection_mode="single-cell",
-        height="auto" if most_pixels is None else min(height, most_pixels),
+        height=min(height, most_pixels),
         hide_index=True,
         row_height=_ROW_PIXELS,
         placeholder=placeholder,
