@@ -11,6 +11,7 @@ from board.analysis.spike import Spike
 from board.core.metrics.definitions import rollout_metric, token_metric
 from board.core.metrics.shares import number, percent
 from board.core.tokens.contributions import Contributions, TokenShare, TypeShare, whole
+from board.core.tokens.pieces import KINDS
 from board.export.sheet import Sheet
 
 _MOST_TOKENS: Final = 20
@@ -39,7 +40,9 @@ def add_contributions(sheet: Sheet, spike: Spike | None, column: str) -> None:
     of = "that mean" if whole(own) == own.mean else "the sizes of all, as signs differ"
     sheet.add(f"<p class=mute>{words}{missing} Shares are of {of}.</p>")
     _add_types(sheet, own, "kind", spike.kinds)
+    sheet.add("<h3>Types of tokens</h3>")
     _add_types(sheet, own, "token type", own.by("piece"))
+    sheet.add("<h3>Tokens</h3>")
     _add_tokens(sheet, own, own.top_tokens(_MOST_TOKENS), count)
 
 
@@ -48,7 +51,7 @@ def _add_types(sheet: Sheet, own: Contributions, what: str, types: Sequence[Type
     unit = token_metric(own.metric).unit
     rows = [
         [
-            sheet.line(one.name or "not known", 60),
+            sheet.line(_with_spaces(sheet, one.name) or "not known", 60),
             percent(one.contribution / total),
             f"{one.count:,}",
             percent(one.count / count),
@@ -58,6 +61,11 @@ def _add_types(sheet: Sheet, own: Contributions, what: str, types: Sequence[Type
     ]
     heads = (what, "share", "tokens", "of all tokens", f"mean{f', {unit}' if unit else ''}")
     sheet.table(heads, rows, (False, *[True] * 4), len(types))
+
+
+def _with_spaces(sheet: Sheet, piece: str) -> str:
+    """A token with its spaces seen: one that begins with a space is another token."""
+    return sheet.redaction.text(piece).replace(" ", "␣") if piece not in KINDS else piece
 
 
 def _add_tokens(sheet: Sheet, own: Contributions, tokens: Sequence[TokenShare], count: int) -> None:
