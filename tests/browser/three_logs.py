@@ -34,10 +34,3 @@ def pages_and_parts() -> list[str]:
         for page in PAGES
         for part in (page.part_names or ("",))
     ]
-
-
-def addresses(run: str) -> list[str]:
-    """The ends of addresses that show all there is: of the log with tokens every page and part, of the
-    others the pages that have something else to say of them; and an open rollout in its three ways.
-    """
-    return [*(pages_and_parts() if run == "tokens" else ELSEWHERE), *OPENED]
