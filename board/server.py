@@ -33,6 +33,7 @@ _PAGES_MOVED = {
 }
 """Pages that were merged into others -> where they are now, and what the query says in addition."""
 _INDEX = Path(file_util.get_static_dir()) / "index.html"
+_HISTORY = Path(__file__).parent / "components" / "history.js"
 
 
 def redirect(request: Request) -> RedirectResponse:
@@ -44,15 +45,23 @@ def redirect(request: Request) -> RedirectResponse:
     return RedirectResponse(f"./{page}?{target.query}" if target.query else f"./{page}")
 
 
+def page(request: Request) -> HTMLResponse:
+    """Streamlit's file of all pages, with the script that keeps the browser's history first."""
+    return _page(_HISTORY.read_text(encoding="utf-8"))
+
+
 def page_below_root(request: Request) -> HTMLResponse:
-    """Streamlit's file of all pages, which is told where its server is: one segment above the page.
+    """The same, which is told where its server is: one segment above the page.
 
     Otherwise it looks below the page's address first, where it is answered that nothing is there.
     """
-    script = (
-        "<script>window.__streamlit={BACKEND_BASE_URL:new URL('./',location.href).href}</script>"
-    )
-    html = _INDEX.read_text(encoding="utf-8").replace("<head>", f"<head>{script}", 1)
+    script = "window.__streamlit={BACKEND_BASE_URL:new URL('./',location.href).href};"
+    return _page(script + _HISTORY.read_text(encoding="utf-8"))
+
+
+def _page(script: str) -> HTMLResponse:
+    html = _INDEX.read_text(encoding="utf-8")
+    html = html.replace("<head>", f"<head><script>{script}</script>", 1)
     return HTMLResponse(html, headers={"Cache-Control": "no-cache"})
 
 
@@ -119,7 +128,8 @@ class FramedByItself:
 SCRIPT: Final = Path(__file__).parent / "views" / "dashboard.py"
 ROUTES: Final = (
     *(Route(f"/{page}", redirect) for page in _PAGES_MOVED),
-    *(Route(f"/{page.name}", page_below_root) for page in PAGES if page.name != "overview"),
+    Route("/", page),
+    *(Route(f"/{one.name}", page_below_root) for one in PAGES if one.name != "overview"),
 )
 MIDDLEWARE: Final = (
     Middleware(trusted_hosts),

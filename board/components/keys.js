@@ -57,6 +57,10 @@ function createKeys() {
   /** Whether all that takes keys is there: no run of the script is going to bring more of it. */
   const isAtRest = (rest) => !isRunning() && !isExpecting() && isMounted() && performance.now() - changedAt > rest;
 
+  /** Whether two runs of the page began since a key was pressed, one of them with what was done before: a
+   * live page is never at rest, and brings nothing more that would take the key. */
+  const hasRunSince = ({ run }) => run !== undefined && keys.frame?.run >= run + 2;
+
   const isOnItsWay = () => {
     if (!keys.left) return false;
     const { frame, at, path } = keys.left;
@@ -92,6 +96,7 @@ function createKeys() {
     code: event.code,
     shiftKey: event.shiftKey,
     repeat: event.repeat,
+    run: keys.frame?.run,
     path,
   });
 
@@ -171,7 +176,7 @@ function createKeys() {
       const canWait = isOffered(first) && first.key !== "Escape";
       const isServers = keys.frame?.serverKeys.includes(first.key);
       const rest = isServers ? SETTLED_MS : UNCLAIMED_MS;
-      if (answer === "later" || (canWait && !isAtRest(rest)) || !isMounted()) break;
+      if (answer === "later" || (canWait && !isAtRest(rest) && !hasRunSince(first)) || !isMounted()) break;
       if (isServers) {
         askServer();
         continue;

@@ -46,7 +46,8 @@ def _shares(sample: Sample) -> PageTable:
 
 
 def _rollouts(run: Run) -> PageTable:
-    labelled = labelled_rows(run, _MOST_ROWS)
+    listed = labelled_rows(run, _MOST_ROWS)
+    labelled = listed.rows
     names = [name for name in LABEL_COLUMNS if name in labelled and name != LABEL_ORDER]
     rows = [
         [
@@ -56,4 +57,4 @@ def _rollouts(run: Run) -> PageTable:
         for _, row in labelled.iterrows()
     ]
     heads = ("step:rollout", *(name.removeprefix("label_") for name in names))
-    return PageTable("Labelled rollouts", heads, (None,) * len(heads), rows)
+    return PageTable(f"Labelled rollouts: {listed.words}", heads, (None,) * len(heads), rows)

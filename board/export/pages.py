@@ -10,11 +10,14 @@ import numpy as np
 import pandas as pd
 
 from board.analysis.rollout import open_rollout
+from board.analysis.spike import spike_of
 from board.core.metrics.definitions import TOKEN_METRICS, base_name, reward_parts, rollout_metric
 from board.core.metrics.shares import counted, interval, number
+from board.core.tokens.contributions import TOKEN_SOURCES
 from board.core.tokens.vocabulary import Vocabulary
 from board.errors import ChoiceError, did_you_mean
 from board.export.comparison_part import Side, comparison_markup
+from board.export.contribution_part import add_contributions
 from board.export.curve_svg import StepCurve, step_curve
 from board.export.page_text import Redaction
 from board.export.rollout_part import Address, rollout_markup
@@ -25,7 +28,7 @@ from board.query.open_run import Run
 from board.query.rollouts import Sorting, at_step, frame
 
 _RESERVE_BYTES: Final = 150_000
-"""For what stands above the rollouts of a page: a curve, and tables of _MOST_ROWS."""
+"""For what stands above the rollouts of a page: a curve, contributions, and tables of _MOST_ROWS."""
 _MOST_ROWS: Final = 200
 _NAMED: Final = 8
 _LISTED: Final = (
@@ -130,15 +133,17 @@ def listed_page(
     )
     sheet.heading(sheet.line(title), [first])
     if len(rows) < total:
-        sheet.left_out.insert(0, f"{total - len(rows):,} of {total:,} rollouts, beyond the limit")
+        sheet.left_out.insert(
+            0, f"{total - len(rows):,} of {total:,} rollouts, beyond the limit of {len(rows):,}"
+        )
     add_rows(sheet, rows, own)
     return sheet.page(title, source_of(sheet, run))
 
 
 def step_page(run: Run, step: int, most: int, options: PageOptions, column: str = "") -> StaticPage:
-    """A step: where it lies on the curve of a column (default: the reward), its means, its groups, and
-    `most` of its rollouts, those with the lowest and the highest rewards. Raises NotFoundError where the
-    run has no such step.
+    """A step: where it lies on the curve of a column (default: the reward), what contributes to it, where
+    it is of tokens, its means, its groups, and `most` of its rollouts, those with the lowest and the
+    highest rewards. Raises NotFoundError where the run has no such step.
     """
     run.row(step, 0, ("step",))
     sheet, rows = options.sheet(), run.of_step(step)
@@ -151,6 +156,8 @@ def step_page(run: Run, step: int, most: int, options: PageOptions, column: str 
         chosen = f"{len(extremes)} of {len(rows):,} rollouts: the {by}"
     sheet.heading(sheet.line(title), [chosen])
     add_curves(sheet, run, [column or main_column(run)], step)
+    if column in TOKEN_SOURCES:
+        add_contributions(sheet, spike_of(run, step, column, options.vocabulary), column)
     add_means(sheet, run, step)
     _add_groups(sheet, rows)
     sheet.add("<h3>Rollouts</h3>")

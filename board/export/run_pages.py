@@ -245,7 +245,8 @@ def tables_page(
 class RunsTable(NamedTuple):
     """Runs as a page shows them: heads of columns, the first of which is the name, and a row for each.
     numeric: by column. chosen: by what they were searched and filtered, in words; total: of how many runs
-    these are. unread: names of those among them that were not read yet.
+    these are. unread: names of those among them that were not read yet. as_of: since when the numbers may
+    be others, in words.
     """
 
     heads: Sequence[str]
@@ -254,6 +255,7 @@ class RunsTable(NamedTuple):
     total: int
     chosen: str = ""
     unread: Sequence[str] = ()
+    as_of: str = ""
 
 
 def runs_page(runs: RunsTable, folder: str, options: PageOptions) -> StaticPage:
@@ -261,7 +263,7 @@ def runs_page(runs: RunsTable, folder: str, options: PageOptions) -> StaticPage:
     sheet, title = options.sheet(), f"Runs of {folder}"
     listed = len(runs.rows)
     count = counted(listed, "run") if listed == runs.total else f"{listed:,} of {runs.total:,} runs"
-    sheet.heading(sheet.line(title), [count, sheet.line(runs.chosen, 400)])
+    sheet.heading(sheet.line(title), [count, sheet.line(runs.chosen, 400), sheet.line(runs.as_of)])
     rows = [[sheet.line(cell, 200) for cell in row] for row in runs.rows[:_MOST_RUNS]]
     sheet.table([sheet.line(head, 60) for head in runs.heads], rows, runs.numeric, listed)
     if runs.unread:

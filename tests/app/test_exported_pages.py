@@ -18,7 +18,9 @@ from streamlit.testing.v1 import AppTest
 from test_runs import filled
 from test_runs import table as runs_table
 
+from board.core.metrics.definitions import rollout_metric
 from board.errors import BoardError
+from board.views.runs.summaries import RunSummaries
 from board.views.shared import rollout_files
 from board.views.shared.file_jobs import FileJob
 
@@ -129,6 +131,25 @@ def test_the_table_of_runs_is_exported(open_export, logs, downloads):
     assert "Not read yet" not in file
     (row,) = re.findall("<tr><td>native</td>.*?</tr>", file)
     assert {"Rollout Board", "4", "32"} <= {*re.findall("<td[^>]*>([^<]*)</td>", row)}
+    assert re.search(r"Numbers as of \d{4}-\d\d-\d\d \d\d:\d\d:\d\d UTC\.", file)
+
+
+def test_a_step_is_exported_with_what_contributes_to_the_metric_that_its_page_begins_with(
+    open_export, logs, downloads
+):
+    open_export(logs, "step", run="native")
+    name, content = downloads["page_html"].made()
+    assert "_page_k3_mean_" in name
+    assert f"What contributes to {rollout_metric('k3_mean').label}" in content.decode()
+
+
+def test_an_export_of_runs_says_how_much_older_the_numbers_of_growing_logs_are(
+    open_export, logs, downloads, monkeypatch
+):
+    monkeypatch.setattr(RunSummaries, "behind", lambda self, infos: 90.0 * (len(infos) > 2))
+    filled(open_export(logs, "runs"))
+    file = downloads["page_html"].data().decode()
+    assert " UTC; of logs that have grown since they were read, up to 2 min older." in file
 
 
 @pytest.mark.parametrize(

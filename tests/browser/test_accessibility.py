@@ -7,7 +7,7 @@ import axe_playwright_python
 import pytest
 from board_steps import board_on, settled
 from playwright.sync_api import Page, expect
-from three_logs import RUNS, addresses, three_logs
+from three_logs import OPENED, RUNS, pages_and_parts, three_logs
 
 pytestmark = pytest.mark.browser
 
@@ -35,7 +35,7 @@ def reduced(page: Page) -> Iterator[Page]:
 @pytest.mark.parametrize("run", RUNS)
 def test_no_page_breaks_a_rule_of_axe(reduced, serve, root, run):
     page, broken = reduced, []
-    for address in addresses(run):
+    for address in (*pages_and_parts(), *OPENED):
         page.emulate_media(color_scheme="light")
         page.goto(f"{board_on(serve, root)}/{address}&run={run}")
         expect(page.get_by_test_id("stMain").locator("h3").first).to_be_visible()

@@ -7,6 +7,7 @@ import pytest
 from board_steps import SAMPLES, board_on, settled
 from playwright.sync_api import Page, WebSocketRoute, expect
 from test_live import log_step
+from test_steady import growing
 from waits import until
 
 from board.core.labels.entries import decode
@@ -209,6 +210,22 @@ def test_a_key_that_fails_holds_no_other_key_up(page, serve, tmp_path):
         page.keyboard.press(key)
     expect(reader).to_contain_text("Rollout 1")
     until(page, "the label", lambda: [*labels_in(run)] == [1])
+
+
+def test_a_key_that_nothing_takes_holds_no_other_up_on_a_page_that_never_rests(
+    page, serve, tmp_path
+):
+    with growing(tmp_path / "run"):
+        page.goto(f"{board_on(serve, tmp_path)}/rollouts?run=run&live=1")
+        expect(page.locator(".list .row").first).to_be_visible()
+        page.evaluate("""() => {
+            const { dataset } = document.querySelector("[data-test-script-state]");
+            setInterval(() => (dataset.testScriptState = dataset.testScriptState), 50);
+        }""")
+        page.keyboard.press("1")
+        expect(page.get_by_text("“1” needs an open rollout")).to_be_visible()
+        page.keyboard.press("o")
+        expect(page.locator(".reader .fact-line")).to_contain_text("Rollout 0")
 
 
 def test_a_listed_key_that_has_nothing_to_act_on_says_so(page, serve, tmp_path):

@@ -30,7 +30,7 @@ def left_of(line: Locator) -> float:
     return box["x"]
 
 
-def test_three_clicks_lead_from_a_spike_to_the_guilty_token(page, serve):
+def test_three_clicks_lead_from_a_spike_to_the_guilty_token_and_three_times_back(page, serve):
     page.goto(f"{board_on(serve, SAMPLES)}/?run=grpo_arithmetic")
     expect(page.locator(".curves .u-over").first).to_be_visible()
     settled(page)
@@ -46,6 +46,13 @@ def test_three_clicks_lead_from_a_spike_to_the_guilty_token(page, serve):
     settled(page)
     page.go_back()
     expect(page.get_by_text("One token contributes 77 %")).to_be_visible()
+    settled(page)
+    page.go_back()  # the step was one entry, whatever the page wrote into the URL
+    expect(page.locator(".curves .u-over").first).to_be_visible()
+    expect(page).to_have_url(re.compile(r"/\?run=grpo_arithmetic&step=150$"))
+    settled(page)
+    page.go_back()  # as was the link, whose step the page filled in
+    expect(page).to_have_url("about:blank")
 
 
 def test_the_browser_goes_back_over_the_links_to_pages_one_by_one(page, serve, runs):

@@ -1,17 +1,21 @@
 """A page whose log grows rests: nothing comes and goes, moves, fades, or forgets what was typed."""
 
+import re
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 
 from board_steps import board_on, settled
-from playwright.sync_api import expect
+from playwright.sync_api import Page, expect
 from waits import until
 
 from exporters import RolloutExporter
 
 _SECONDS = 8.0
+_NEW_STEPS = 8
+"""While which a page is drawn again some times."""
 _RECORD = """() => {
   const seen = (window.seen = new Map());
   const note = (name, value) => {
@@ -40,6 +44,19 @@ _RECORD = """() => {
   };
   window.sampling = setInterval(sample, 50);
 }"""
+# Of rows and columns what is below each other: how wide a text is follows its figures.
+_RECORD_BLOCKS = """() => {
+  const blocks = ".stElementContainer, .stVerticalBlock, .stHorizontalBlock, .stColumn";
+  const sample = () => {
+    const boxes = [...document.querySelectorAll("[data-testid=stMain] :is(" + blocks + ")")]
+      .map((block) => block.getBoundingClientRect())
+      .filter(({ width, height }) => width && height)
+      .map(({ y, height }) => [y, height].map(Math.round));
+    window.seen.set(JSON.stringify(boxes), boxes.length);
+  };
+  window.seen = new Map();
+  window.sampling = setInterval(sample, 50);
+}"""
 _SEEN = """() => {
   clearInterval(window.sampling);
   return Object.fromEntries([...window.seen].map(([name, values]) => [name, [...values]]));
@@ -47,13 +64,21 @@ _SEEN = """() => {
 
 
 def log_step(writer: RolloutExporter, step: int) -> None:
-    writer.log(step, response_ids=[[1, 2, 3]] * 4, rewards=[0.0, 1.0, 0.5, 0.1 * (step % 7)])
+    chance = -0.5 - 0.01 * (step % 5)
+    writer.log(
+        step,
+        response_ids=[[1, 2, 3]] * 4,
+        logprobs=[[chance, -0.2, -0.1]] * 4,
+        ref_logprobs=[[-0.4, -0.2, -0.1]] * 4,
+        rewards=[0.0, 1.0, 0.5, 0.1 * (step % 7)],
+        meta={"prompt": ["What is 6 x 7?"] * 4, "response": ["It is 42."] * 4},
+    )
     writer.end_step(step)
 
 
 @contextmanager
-def growing(folder: Path) -> Iterator[None]:
-    """A run of ten steps, and of one more every second."""
+def growing(folder: Path, *, every: float = 1.0) -> Iterator[None]:
+    """A run of ten steps, and of one more every so many seconds."""
     ended = threading.Event()
     with RolloutExporter(folder, start_step=1, mode="sync") as writer:
         for step in range(1, 11):
@@ -61,7 +86,7 @@ def growing(folder: Path) -> Iterator[None]:
 
         def grow() -> None:
             step = 10
-            while not ended.wait(1.0):
+            while not ended.wait(every):
                 step += 1
                 log_step(writer, step)
 
@@ -72,6 +97,16 @@ def growing(folder: Path) -> Iterator[None]:
         finally:
             ended.set()
             thread.join()
+
+
+def newest_of(page: Page) -> int:
+    """The newest step that the page knows, of "1–18" above its field; 0 before it is drawn."""
+    ends = page.get_by_text(re.compile(r"^1–\d+$"))
+    return int(ends.inner_text().partition("–")[2]) if ends.count() else 0
+
+
+def has_grown(page: Page, first: int) -> bool:
+    return newest_of(page) >= first + _NEW_STEPS
 
 
 def test_a_run_that_grows_is_followed_and_the_page_rests(page, serve, tmp_path):
@@ -95,6 +130,25 @@ def test_a_run_that_grows_is_followed_and_the_page_rests(page, serve, tmp_path):
     assert len(seen["links"]) == 1
     assert "not entered" in seen["typed"][0]
     assert "step=" not in page.url
+
+
+def test_no_block_of_a_page_moves_while_its_run_grows(page, serve, tmp_path):
+    with growing(tmp_path / "run", every=0.5):
+        root = board_on(serve, tmp_path)
+        for name in ("", "step", "rollouts", "findings"):
+            page.goto(f"{root}/{name}?run=run&live=1")
+            until(page, f"{name} has its last step", partial(newest_of, page))
+            settled(page)
+            page.wait_for_timeout(2000)
+            first = newest_of(page)
+            page.evaluate(_RECORD_BLOCKS)
+            until(page, f"{name} grows", partial(has_grown, page, first))
+            seen = page.evaluate(
+                "() => { clearInterval(window.sampling); return [...window.seen]; }"
+            )
+            counts = {count for _, count in seen}
+            assert (len(seen), len(counts)) == (1, 1), f"{name or 'overview'}: {seen}"
+            assert min(counts) >= 15
 
 
 def test_a_switch_stays_where_it_was_put_while_the_page_runs(page, serve, tmp_path):

@@ -16,6 +16,8 @@ _LOGS = {
 RUNS = tuple(_LOGS)
 ELSEWHERE = ("?", "findings?findings_part=failures", "step?step_part=groups")
 """Pages that say something else of logs without tokens."""
+OPENED = ("rollouts?index=0", "rollouts?index=0&reader_vs=1", "rollouts?index=0&reader_as=text")
+"""An open rollout in its three ways."""
 
 
 def three_logs(root: Path) -> Path:
@@ -31,16 +33,4 @@ def pages_and_parts() -> list[str]:
         f"{'' if page.name == 'overview' else page.name}?{f'{page.choice}={part}' if part else ''}"
         for page in PAGES
         for part in (page.part_names or ("",))
-    ]
-
-
-def addresses(run: str) -> list[str]:
-    """The ends of addresses that show all there is: of the log with tokens every page and part, of the
-    others the pages that have something else to say of them; and an open rollout in its three ways.
-    """
-    return [
-        *(pages_and_parts() if run == "tokens" else ELSEWHERE),
-        "rollouts?index=0",
-        "rollouts?index=0&reader_vs=1",
-        "rollouts?index=0&reader_as=text",
     ]

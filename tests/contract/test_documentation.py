@@ -12,6 +12,7 @@ import yaml
 
 from board.analysis.findings import default_thresholds
 from board.cli import build_parser
+from board.views.shared.pages import keys_of, page_of
 
 ROOT = Path(__file__).parents[2]
 GUIDES = sorted((ROOT / "docs").rglob("*.md"))
@@ -157,6 +158,14 @@ def test_the_rules_are_documented_with_their_thresholds():
         rule: ", ".join(f"{name} {value:g}" for name, value in values.items())
         for rule, values in default_thresholds().items()
     }
+
+
+def test_every_key_of_the_reader_is_documented():
+    guides = (ROOT / "docs" / name for name in ("reader.md", "labels.md"))
+    rows = re.findall(r"^\|(.+?)\|", "".join(guide.read_text() for guide in guides), re.M)
+    documented = {key.lower() for row in rows for key in re.findall("`([^`]+)`", row)}
+    listed = " ".join(keys for keys, _ in keys_of(page_of("rollouts"))["Reader"]).lower()
+    assert not {*listed.split()} - {"…"} - documented
 
 
 def test_the_changelog_is_short():

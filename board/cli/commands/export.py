@@ -238,7 +238,10 @@ def _step(args: argparse.Namespace) -> _Selection:
     if args.step not in run.counts:
         run.row(args.step, 0)  # raises for a step that the run has not at all
         raise ChoiceError(f"no rollout of this split and these environments is at step {args.step}")
-    make = partial(step_page, run, args.step, _MOST_OF_STEP if args.limit is None else args.limit)
+    most = _MOST_OF_STEP if args.limit is None else args.limit
+    column = "" if args.metric is None else f"{args.metric}_mean"
+    column = column if column in run.metrics else ""
+    make = partial(step_page, run, args.step, most, column=column)
     every = run.of_step(args.step)  # to page through: all of them
     rows = every if args.limit is None else extreme_rows(every, args.limit)
     title = f"Step {args.step} of {run.info.name}"

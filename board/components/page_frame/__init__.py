@@ -15,7 +15,14 @@ _FRAME = declare(
     "page_frame",
     "<i></i>",
     css=(),
-    js=("../keys.js", "../outbox.js", "../url.js", "../rerun.js", "panels.js", "page_frame.js"),
+    js=(
+        "../keys.js",
+        "../outbox.js",
+        "../url.js",
+        "../rerun.js",
+        "panels.js",
+        "page_frame.js",
+    ),
 )
 _PAGE_MENU = declare(__file__, "page_menu", read_files(__file__, ["page_menu.html"]))
 _KEY_HELP = declare(

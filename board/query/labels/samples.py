@@ -28,6 +28,7 @@ from board.index.segments import LABEL_COLUMNS
 from board.query.labels.columns import Labels
 from board.query.labels.matching import keyed_rollouts, new_entry
 from board.query.rollouts import Sorting, frame
+from board.query.rollouts import count as rollout_count
 from board.query.run import Run
 
 
@@ -168,13 +169,39 @@ def label_counts(run: Run, author: str = "") -> dict[str, int]:
     return dict(sorted(counts.items(), key=lambda item: (-item[1], item[0])))
 
 
-def labelled_rows(run: Run, limit: int) -> pd.DataFrame:
+class Labelled(NamedTuple):
+    """Rollouts with a label, a note or labelled tokens. rows: the first ones; count: of all.
+
+    unlabelled: how many of them have no label.
+    """
+
+    rows: pd.DataFrame
+    count: int
+    unlabelled: int
+
+    @property
+    def words(self) -> str:
+        """How many are listed, and how many of them no count of labels has."""
+        listed = len(self.rows)
+        words = [
+            f"{listed:,}" if listed == self.count else f"the newest {listed:,} of {self.count:,}"
+        ]
+        words += [f"{self.unlabelled:,} with no label but a note or labelled tokens"] * (
+            self.unlabelled > 0
+        )
+        return ", ".join(words)
+
+
+def labelled_rows(run: Run, limit: int) -> Labelled:
     """The labelled rollouts of the newest steps: step, index, the reward and the columns of labels."""
     if "label" not in run.columns:
-        return pd.DataFrame({"step": [], "index": []})
-    has_any = "not missing(label) or not missing(label_note) or not missing(label_spans)"
+        return Labelled(pd.DataFrame({"step": [], "index": []}), 0, 0)
+    other = "not missing(label_note) or not missing(label_spans)"
+    every = run.where(f"not missing(label) or {other}")
     columns = ["step", "index", *LABEL_COLUMNS, *(["reward"] if "reward" in run.columns else [])]
-    return frame(run.where(has_any), columns, Sorting("step", descending=True), limit=limit)
+    rows = frame(every, columns, Sorting("step", descending=True), limit=limit)
+    unlabelled = run.where(f"missing(label) and ({other})")
+    return Labelled(rows, rollout_count(every), rollout_count(unlabelled))
 
 
 def agreements(run: Run) -> list[Agreement]:

@@ -139,7 +139,7 @@ def _show_clusters(run: Run, similar: Clusters) -> None:
         help="Rollouts of one cause whose evidence is the same but for numbers.",
     )
     table = similar.table
-    row = tables.draw(
+    cluster = tables.pick(
         {
             "cause": Column(table["cause"].tolist(), width=90),
             "rollouts": Column(table["rollouts"].tolist(), "localized", width=80),
@@ -148,12 +148,12 @@ def _show_clusters(run: Run, similar: Clusters) -> None:
             "basis": Column(table["basis"].tolist(), width=90, help=_BASIS_HELP),
             "evidence": Column([one_line(text, 240) for text in table["evidence"]]),
         },
-        key=f"failures_{run.info.name}_{run.version}",
+        [*zip(table["cause"], table["pattern"], strict=True)],
+        key=f"failures_{run.info.name}",
         most_pixels=320,
     )
-    if row is not None:
-        chosen = table.iloc[row]
-        page_parts.open_matching(filter_of_cluster(chosen["cause"], chosen["pattern"]))
+    if cluster is not None:
+        page_parts.open_matching(filter_of_cluster(*cluster))
     verdicts.show(run, similar)
 
 

@@ -43,7 +43,7 @@ def show(run: Run) -> None:
             [Card("tool_errors", "Share of failed calls", light(chart), help=about)], "tool_errors"
         )
     with right:
-        row = tables.draw(
+        tool = tables.pick(
             {
                 "tool": Column([one_line(name, 60) for name in sums["tool"]]),
                 "calls": Column(sums["calls"].tolist(), "localized"),
@@ -59,11 +59,12 @@ def show(run: Run) -> None:
                     help="Rollouts with a failed call of it.",
                 ),
             },
-            key=f"tools_{run.info.name}_{run.version}",
+            [str(name) for name in sums["tool"]],
+            key=f"tools_{run.info.name}",
             most_pixels=300,
         )
     if clicked:
         choices = {"rollouts_view": "list", "rollouts_scope": "step", "where": "tool_errors > 0"}
         state.go("rollouts", step=clicked.step, page=0, **state.NO_ROLLOUT, **choices)
-    if row is not None:
-        page_parts.open_matching(filter_of_tool(str(sums["tool"][row])))
+    if tool is not None:
+        page_parts.open_matching(filter_of_tool(tool))

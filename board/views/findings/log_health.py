@@ -209,7 +209,7 @@ def _agreement_table(compared: Sequence[Agreement]) -> None:
     """Each quantity that both have; a click opens the step at which they differ most."""
     differ = [int(one.differs.sum()) for one in compared]
     worst, theirs, ours, counts, missing = zip(*map(_where_worst, compared), strict=True)
-    clicked = tables.draw(
+    step = tables.pick(
         {
             "trainer": Column([one.trainer for one in compared], width=240),
             "rollouts": Column([one.column for one in compared], width=150),
@@ -222,12 +222,12 @@ def _agreement_table(compared: Sequence[Agreement]) -> None:
             "counts": Column(counts, "localized", "recorded", 80),
             "missing": Column(missing, "localized", "missing", 75, _MISSING_HELP),
         },
+        [int(one.steps[one.worst]) for one in compared],
         key=f"agreement_{state.get('run')}",
         placeholder="not known",
     )
-    if clicked is not None:
-        one = compared[clicked]
-        state.go("step", step=int(one.steps[one.worst]), **state.NO_ROLLOUT)
+    if step is not None:
+        state.go("step", step=step, **state.NO_ROLLOUT)
 
 
 def _where_worst(one: Agreement) -> tuple[int, float, float, int, int | None]:

@@ -16,7 +16,7 @@ from board.core.problems import Problem
 from board.errors import BoardError
 from board.index.discovery.run_info import Location, LogFile, RunInfo, is_remote
 from board.query.open_run import OpenOptions, Run
-from board.views.shared import opened_runs, state, step_choice, trainer
+from board.views.shared import background, opened_runs, state, step_choice, trainer
 from board.views.shared.tables import problem_table
 from board.views.shared.text import ago, plain, size
 
@@ -30,6 +30,7 @@ _QUIET_SECONDS: Final = 60.0
 _MAY_GROW_SECONDS: Final = 300.0
 """A log that changed since then may grow: Live is switched on when it does."""
 _GREW: Final = "_has_grown"
+_BY_ITSELF: Final = "_runs_by_itself"
 _SETTLED: Final = "_live_settled"
 _DRAWN: Final = "_live_drawn"
 _SEEN: Final = "_building_seen"
@@ -60,6 +61,7 @@ trainer.train()
 def toggle(run: Run, root: str) -> None:
     """When the log changed last, and the switch that follows it."""
     name = run.info.name
+    background.note_run(by_itself=st.session_state.pop(_BY_ITSELF, False))
     if st.session_state.pop(_GREW, None) == name:
         state.put(live=True, follow=step_choice.was_newest())
         _settled_runs().add(name)
@@ -110,6 +112,7 @@ def _watch(run: Run, root: str) -> None:
         return
     if has_grown:
         st.session_state[_DRAWN] = time.monotonic()
+        st.session_state[_BY_ITSELF] = True
         if not state.get("live"):
             st.session_state[_GREW] = run.info.name
         st.rerun()

@@ -174,9 +174,9 @@ def _show_counts(run: Run, author: str) -> None:
         "label": Column([*counts], width=160),
         "rollouts": Column([*counts.values()], "localized", width=90),
     }
-    row = tables.draw(rows, key=f"labels_counts_{run.labels.version}")
-    if row is not None:
-        where = f"label == {text_literal([*counts][row])}"
+    label = tables.pick(rows, [*counts], key=f"labels_counts_{run.info.name}")
+    if label is not None:
+        where = f"label == {text_literal(label)}"
         choices = {"rollouts_view": "list", "rollouts_scope": "run", "where": where}
         state.go("rollouts", **state.NO_ROLLOUT, **choices)
 
@@ -206,11 +206,12 @@ def _show_agreement(run: Run) -> None:
 
 
 def _show_list(run: Run) -> None:
-    rows = labelled_rows(run, _MOST_LISTED)
-    st.markdown(f"#### Labelled rollouts :gray[{len(rows):,}, click to open]")
+    listed = labelled_rows(run, _MOST_LISTED)
+    rows = listed.rows
+    st.markdown(f"#### Labelled rollouts :gray[{listed.words} · click to open]")
     heads = tables.headings_of(run)
     numbers = {"step": 60, "index": 60, **({"reward": 80} if "reward" in rows else {})}
-    row = tables.draw(
+    at = tables.pick(
         {
             **{
                 name: Column(rows[name].tolist(), label=heads[name], width=pixels)
@@ -218,12 +219,12 @@ def _show_list(run: Run) -> None:
             },
             **{name: Column(_texts(rows, name), label=heads[name]) for name in _OF_LABELS},
         },
-        key=f"labels_list_{run.labels.version}",
+        [*zip(map(int, rows["step"]), map(int, rows["index"]), strict=True)],
+        key=f"labels_list_{run.info.name}",
         most_pixels=420,
     )
-    if row is not None:
-        at = rows.iloc[row]
-        state.go("rollouts", step=int(at["step"]), index=int(at["index"]), token=None)
+    if at is not None:
+        state.go("rollouts", step=at[0], index=at[1], token=None)
 
 
 def _texts(rows: pd.DataFrame, name: str) -> list[str]:

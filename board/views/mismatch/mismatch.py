@@ -161,7 +161,7 @@ def _show_slices(mismatch: StepMismatch) -> None:
         return
     look = {"level": chosen not in _UPRIGHT, "tokens": chosen == "piece"}
     figure = slice_bars(slices, measure, dark=page_parts.dark(), **look)
-    page_parts.draw_figure(figure, f"slice_{chosen}_{measure}_{mismatch.step}")
+    page_parts.draw_figure(figure, f"slice_{chosen}_{measure}")
 
 
 def show(run: Run, step: int) -> None:

@@ -34,9 +34,10 @@ def show(run: Run, names: tuple[str, ...] = ()) -> None:
         st.space("stretch")
         label = page_parts.metric_label
         page_parts.menu("Metric", "overview_metric", run.metrics, label, width=280)
-    clicked = tables.draw(
+    env = tables.pick(
         _columns(metric, table, curves),
-        key=f"environments_{run.info.name}_{run.version}_{metric}_{len(table)}",
+        table["env"].astype(str).tolist(),
+        key=f"environments_{run.info.name}_{metric}",
         most_pixels=_MOST_PIXELS,
         placeholder="–",
     )
@@ -45,10 +46,9 @@ def show(run: Run, names: tuple[str, ...] = ()) -> None:
     if several:
         words += f" Last and change: the {WINDOW} steps up to step {state.get('step')}, and those before."
     st.caption(words)
-    if clicked is not None:
+    if env is not None:
         scope = "run" if several else "step"
-        env = [str(table["env"].iloc[clicked])]
-        state.go("rollouts", **state.NO_ROLLOUT, env=env, rollouts_scope=scope)
+        state.go("rollouts", **state.NO_ROLLOUT, env=[env], rollouts_scope=scope)
 
 
 def _usual(run: Run) -> str:

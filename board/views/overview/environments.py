@@ -106,7 +106,10 @@ def _table(run: Run) -> None:
     frame = table_of_step(run.of_step(step), names)
     frame[names] = without_residue(frame[names].to_numpy(np.float64, na_value=np.nan))
     st.markdown(f"#### Step {step}")
-    clicked = tables.draw(
+    is_env = (frame["scope"] == "env").tolist()
+    names_of_rows = zip(frame["env"].astype(str), is_env, strict=True)
+    targets = [(step, [name] if alone else []) for name, alone in names_of_rows]
+    target = tables.pick(
         {
             # An environment may bear the name of the mean, which is the first row.
             "env": Column(frame["env"].where(frame["scope"] == "env", ALL), width=112),
@@ -120,15 +123,15 @@ def _table(run: Run) -> None:
                 "Share of groups of equal rewards.",
             ),
         },
-        key=f"env_table_{run.info.name}_{step}_{len(frame)}",
+        targets,
+        key=f"env_table_{run.info.name}",
         most_pixels=420,
         placeholder="not recorded",
     )
     st.caption("Means over the step's rollouts · click a row to see its rollouts")
-    if clicked is not None:
-        row = frame.iloc[clicked]
-        envs = [str(row["env"])] if row["scope"] == "env" else []
-        state.go("rollouts", env=envs, rollouts_scope="step")
+    if target is not None:
+        step, envs = target
+        state.go("rollouts", step=step, env=envs, rollouts_scope="step")
 
 
 def show(run: Run, options: CurveOptions, marks: Sequence[Mark]) -> None:

@@ -98,9 +98,10 @@ def _show_tasks(run: Run, step: int) -> None:
     of = "group" if tasks.by_group else "prompt"
     st.markdown(f"#### Tasks :gray[{count:,}, by {of}, the lowest reward first]")
     st.caption(_rates(tasks))
-    clicked = tables.draw(
+    clicked = tables.pick(
         _columns(tasks),
-        key=f"tasks_{run.info.name}_{run.version}_{count}",
+        tasks.table["task"].tolist(),
+        key=f"tasks_{run.info.name}",
         most_pixels=_MOST_PIXELS,
     )
     notes = ["Click a row to see its rollouts."]
@@ -113,11 +114,10 @@ def _show_tasks(run: Run, step: int) -> None:
         _open(tasks, clicked, step)
 
 
-def _open(tasks: Tasks, row: int, step: int) -> None:
+def _open(tasks: Tasks, task: object, step: int) -> None:
     """The rollouts of a task; of a prompt its page, which has all answers."""
-    task = tasks.table["task"].iloc[row]
     if not tasks.by_group:
-        state.go("prompts", prompt=written_key(int(task)))
+        state.go("prompts", prompt=written_key(int(str(task))))
     where = f"group_id == {text_literal(str(task))}"
     view = {"rollouts_view": "list", "rollouts_scope": "step", "where": where, "page": 0}
     state.go("rollouts", step=step, **state.NO_ROLLOUT, **view)

@@ -106,16 +106,17 @@ def _choose_prompt(run: Run, prompts: RunPrompts) -> tuple[int, list[str]] | Non
     places = places[:_MOST_PROMPTS]
     keys = prompts.keys[places].tolist()
     table = cache.prompt_table(run, tuple(keys))
-    row = tables.draw(
+    written = [written_key(key) for key in keys]
+    picked = tables.pick(
         _columns(prompts, table, places),
-        key=f"prompts_{run.info.name}_{run.version}_{name}",
+        written,
+        key=f"prompts_{run.info.name}_{name}",
         most_pixels=300,
     )
     if len(places) < count:
         st.caption(f"Showing the first {len(places):,} of {count:,}.")
-    written = [written_key(key) for key in keys]
-    if row is not None and written[row] != state.get("prompt"):
-        _put_prompt(written[row])
+    if picked is not None and picked != state.get("prompt"):
+        _put_prompt(picked)
     chosen: str | None = state.get("prompt")
     if chosen is not None and key_from(chosen) in prompts.keys:
         return key_from(chosen), written
@@ -136,7 +137,7 @@ def _columns(prompts: RunPrompts, table: pd.DataFrame, places: IntArray) -> dict
     low, high = (float(every.min()), float(every.max())) if len(every) else (0.0, 1.0)
     return {
         "prompt": Column(where_they_differ(table["prompt"].tolist()), width=280),
-        "status": Column(statuses.tolist()),
+        "status": Column(statuses.tolist(), width=100),
         "reward over steps": Column(
             [values[-60:].tolist() for values in table["rewards"]],
             width=150,
@@ -189,15 +190,18 @@ def _show_prompt(run: Run, key: int, listed: Sequence[str], length: str | None) 
         st.space("stretch")
         shortcuts.through("prompt of the list", listed, written_key(key), _put_prompt)
         if shortcuts.opens("its best answer at the newest step"):
-            _open_rollout(rollouts, best_first(rollouts, rollouts.steps.max())[0])
+            _open_rollout(*_address(rollouts, best_first(rollouts, rollouts.steps.max())[0]))
     text_box(cache.prompt_table(run, (key,))["prompt"].iloc[0], width=110, most_pixels=200)
     _show_charts(key, rollouts, length)
     _show_answers(run, rollouts)
     _list_responses(run, key, rollouts, length)
 
 
-def _open_rollout(rollouts: PromptRollouts, place: int) -> None:
-    step, index = int(rollouts.steps[place]), int(rollouts.indices[place])
+def _address(rollouts: PromptRollouts, place: int) -> tuple[int, int]:
+    return int(rollouts.steps[place]), int(rollouts.indices[place])
+
+
+def _open_rollout(step: int, index: int) -> None:
     state.go("rollouts", step=step, index=index, token=None)
 
 
@@ -217,7 +221,7 @@ def _show_charts(prompt: int, rollouts: PromptRollouts, length: str | None) -> N
     key = page_parts.chart_key(f"prompt_{prompt}")
     clicked = curve_grid(cards, step=int(state.get("step")), key=key)
     if clicked and clicked.dot is not None:
-        _open_rollout(rollouts, clicked.dot)
+        _open_rollout(*_address(rollouts, clicked.dot))
     elif clicked:
         state.put(prompts_step=clicked.step, prompts_first=0)
 
@@ -319,7 +323,7 @@ def _list_responses(run: Run, key: int, rollouts: PromptRollouts, length: str | 
     words = f"the newest {len(newest):,} of {len(rollouts.steps):,}" if is_cut else "newest first"
     unit = "characters" if length == "response_chars" else "tokens"
     st.markdown(f"#### Every response :gray[{words} · click to open]")
-    row = tables.draw(
+    place = tables.pick(
         {
             "step": Column(rollouts.steps[newest], "%d", width=70),
             "rollout": Column(rollouts.indices[newest], "%d", width=75),
@@ -327,12 +331,13 @@ def _list_responses(run: Run, key: int, rollouts: PromptRollouts, length: str | 
             unit: Column(rollouts.lengths[newest], "%d"),
             "response": Column(_previews(run, rollouts, newest), label="response (start)"),
         },
-        key=f"responses_{run.info.name}_{run.version}_{key}",
+        [_address(rollouts, place) for place in newest],
+        key=f"responses_{run.info.name}_{key}",
         most_pixels=300,
         placeholder="not recorded",
     )
-    if row is not None:
-        _open_rollout(rollouts, newest[row])
+    if place is not None:
+        _open_rollout(*place)
 
 
 def _previews(run: Run, rollouts: PromptRollouts, places: Sequence[int]) -> list[str | None]:

@@ -87,24 +87,26 @@ def _table(run: Run, kind: str, own: Sequence[Contrast]) -> None:
     names = [one.feature if is_word else rollout_metric(one.feature).label for one in drawn]
     factor = 100 if is_word else 1
     unit = ", points" if is_word else ""
-    row = tables.draw(
-        {
-            "feature": Column([one_line(name, 80) for name in names], label=kind, width=240),
-            "winners": Column([one.winners for one in drawn], values, width=85),
-            "losers": Column([one.losers for one in drawn], values, width=85),
-            "difference": Column(
-                [factor * one.difference for one in drawn], "%+.4g", f"difference{unit}", 125
-            ),
-            "low": Column([factor * one.low for one in drawn], "%+.4g", "95 % from", 90),
-            "high": Column([factor * one.high for one in drawn], "%+.4g", "to", 90),
-            "groups": Column([one.groups for one in drawn], "localized", width=75),
-            "rate": tables.rate_column((one.rate for one in drawn), "all of its kind"),
-        },
-        key=f"winners_{kind}_{run.info.name}_{run.version}" if is_word else None,
-        most_pixels=390,
-    )
+    columns = {
+        "feature": Column([one_line(name, 80) for name in names], label=kind, width=240),
+        "winners": Column([one.winners for one in drawn], values, width=85),
+        "losers": Column([one.losers for one in drawn], values, width=85),
+        "difference": Column(
+            [factor * one.difference for one in drawn], "%+.4g", f"difference{unit}", 125
+        ),
+        "low": Column([factor * one.low for one in drawn], "%+.4g", "95 % from", 90),
+        "high": Column([factor * one.high for one in drawn], "%+.4g", "to", 90),
+        "groups": Column([one.groups for one in drawn], "localized", width=75),
+        "rate": tables.rate_column((one.rate for one in drawn), "all of its kind"),
+    }
+    phrase = None
+    if is_word:
+        phrases = [one.feature for one in drawn]
+        key = f"winners_{run.info.name}"
+        phrase = tables.pick(columns, phrases, key=key, most_pixels=390)
+    else:
+        tables.draw(columns, most_pixels=390)
     if len(drawn) < len(own):
         st.caption(f"The {len(drawn):,} most certain of {len(own):,}.")
-    if row is not None:
-        phrase = drawn[row].feature
+    if phrase is not None:
         state.go("rollouts", rollouts_view="words", words_phrases=[phrase], words_regex=False)

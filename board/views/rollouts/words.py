@@ -187,14 +187,15 @@ def _draw_linked(
 ) -> None:
     """The table; a click on a phrase lists all rollouts with it. Patterns no filter can search for."""
     if state.get("words_regex"):
-        _draw_sums(rows, most_pixels=400)
+        tables.draw(_sum_columns(rows), most_pixels=400)
         return
-    key = f"words_sums_{run.info.name}_{state.get('words_speaker')}_{len(rows)}"
-    row = _draw_sums(rows, key=key, most_pixels=400)
+    phrases = [text for text, own in results.items() for _ in range(1 + len(_by_env(own)))]
+    filters = [_filter_of(text, str(row["env"])) for text, row in zip(phrases, rows, strict=True)]
+    key = f"words_sums_{run.info.name}_{state.get('words_speaker')}"
+    where = tables.pick(_sum_columns(rows), filters, key=key, most_pixels=400)
     st.caption("Click a phrase for the list of all rollouts with it.")
-    if row is not None:
-        phrases = [text for text, own in results.items() for _ in range(1 + len(_by_env(own)))]
-        page_parts.open_matching(_filter_of(phrases[row], str(rows[row]["env"])))
+    if where is not None:
+        page_parts.open_matching(where)
 
 
 def _filter_of(phrase: str, env: str) -> str:
@@ -234,12 +235,11 @@ def _sums(entries: Sequence[Watched]) -> dict[str, float]:
     }
 
 
-def _draw_sums(rows: Sequence[Mapping[str, Any]], **options: Any) -> int | None:
+def _sum_columns(rows: Sequence[Mapping[str, Any]]) -> dict[str, Column]:
     styles = {name: _SUMS.get(name, Column(())) for name in rows[0]}
-    columns = {
+    return {
         name: replace(style, values=[row[name] for row in rows]) for name, style in styles.items()
     }
-    return tables.draw(columns, **options)
 
 
 def _weighted(means: Sequence[tuple[float, int]]) -> float:
@@ -344,9 +344,10 @@ def _show_trending(run: Run) -> None:
             change, "%+.1f", "change, points", help="From before to after, in percentage points."
         ),
     }
-    row = tables.draw(columns, key=f"said_more_{run.info.name}_{speaker}")
-    if row is not None:
-        _follow(phrases[row].phrase, regex=False)
+    said = [one.phrase for one in phrases]
+    phrase = tables.pick(columns, said, key=f"said_more_{run.info.name}_{speaker}")
+    if phrase is not None:
+        _follow(phrase, regex=False)
 
 
 def _show_presets(run: Run) -> None:
@@ -362,9 +363,10 @@ def _show_presets(run: Run) -> None:
         {"what": name, "pattern": pattern, **_sums(entries)}
         for (name, pattern), entries in zip(_PRESETS.items(), watched, strict=True)
     ]
-    row = _draw_sums(rows, key=f"presets_{run.info.name}_{step}_{speaker}")
-    if row is not None:
-        _follow([*_PRESETS.values()][row], regex=True)
+    patterns = [*_PRESETS.values()]
+    pattern = tables.pick(_sum_columns(rows), patterns, key=f"presets_{run.info.name}_{speaker}")
+    if pattern is not None:
+        _follow(pattern, regex=True)
 
 
 def _follow(text: str, *, regex: bool) -> NoReturn:

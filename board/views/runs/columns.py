@@ -20,7 +20,7 @@ _LAST_STEPS: Final = f"last {WINDOW} steps, mean"
 _ON_REQUEST: Final = frozenset(("problems",))
 """Columns of what another column says too."""
 _LEAST_SETTING, _MOST_SETTING = 34, 140
-_SIGN, _HEAD_SIGN, _WORD_SIGN = 7.0, 6.0, 6.4
+_SIGN, _HEAD_SIGN, _WORD_SIGN = 7.0, 6.0, 7.0
 """Pixels: of a column of settings, and of a sign of a value, of a head and of a word."""
 _MOST_VISIBLE: Final = 3
 """More make the table wider than a window of 1,440 pixels."""
@@ -95,16 +95,19 @@ def _all_columns(names: Mapping[str, str], *, dark: bool) -> dict[str, RunColumn
     mean = f"Mean over the last {WINDOW} steps"
     line = "the line is all steps"
     reward = f"{mean}, and its change from the {WINDOW} before where there are so many; {line}"
-    finding = "Of the rules that need the index alone; Findings checks tokens and texts too"
+    finding = (
+        "Of the rules that need the index alone; Findings checks tokens and texts too. Below it "
+    )
+    finding += "how many lines were not used, and values left out"
     usual = (
         RunColumn("name", "run", "Path below the folder", 200, "name"),
         RunColumn("format", "format", "What wrote the log", 52, "text", roomy=True),
         RunColumn("steps", "steps", "Steps that the log holds", 36, roomy=True),
         RunColumn("rollouts", "rollouts", "Rollouts that are shown, of all splits", 52, roomy=True),
-        _line_column("reward", "reward, change", reward, 132, colour("reward", dark=dark)),
+        _line_column("reward", "reward", reward, 132, colour("reward", dark=dark)),
         _line_column("kl", kl.label, f"{mean}; {line}. {kl.formula}", 108, colour("kl", dark=dark)),
         RunColumn("truncated", "truncated", f"{mean}: {cut.formula}", 52, "number", _LAST_STEPS),
-        RunColumn("finding", "worst finding, problems", finding, 112, "chip"),
+        RunColumn("finding", "worst finding", finding, 112, "chip"),
         RunColumn("problems", "problems", "Lines not used, and values left out", 54),
     )
     heads = cut_names({path: one_line(name, 200) for path, name in names.items()})

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
+from datetime import UTC, datetime
 from typing import Final
 
 from board.components.run_table import Cell, RunColumn, RunRow
@@ -15,10 +16,11 @@ _FILTERS: Final = ("state", "finding", "format")
 
 
 def exported_table(
-    rows: Sequence[RunRow], visible: Sequence[int], columns: Sequence[RunColumn]
+    rows: Sequence[RunRow], visible: Sequence[int], columns: Sequence[RunColumn], behind: float
 ) -> RunsTable:
     """visible: places of the rows that pass search and filters; columns: the name is the first. Runs that
-    are folded on the page have a row each.
+    are folded on the page have a row each. behind: seconds since the oldest of the numbers was read whose
+    log has grown since; 0 where there is none.
     """
     sort = str(state.get("runs_sort"))
     listed = sorted((rows[place] for place in visible), key=lambda row: _sort_key(row, sort))
@@ -35,7 +37,14 @@ def exported_table(
         len(rows),
         _chosen(),
         [row.label for row in listed if row.waits],
+        _as_of(behind),
     )
+
+
+def _as_of(behind: float) -> str:
+    """When the page was drawn, whose numbers the file has, also where it is made much later."""
+    older = f"; of logs that have grown since they were read, up to {ago(behind)} older"
+    return f"Numbers as of {datetime.now(UTC):%Y-%m-%d %H:%M:%S} UTC{older if behind >= 1 else ''}."
 
 
 def _text(cell: Cell | None) -> str:

@@ -318,7 +318,8 @@ def _render() -> None:
         saved_views.offer("runs", infos[0])
         page_export.place()
     folder = sidebar.chosen_root().rstrip("/").rpartition("/")[2]
-    exported = exported_table(table.rows, visible, _drawn(table))
+    behind = store.behind([infos[place] for place in visible])
+    exported = exported_table(table.rows, visible, _drawn(table), behind)
     page_export.offer(FileOf(folder, "runs"), partial(runs_page, exported, folder))
     if table.equal:
         st.caption(plain(f"All runs: {' · '.join(table.equal)}", 400))

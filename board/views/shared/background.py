@@ -6,6 +6,7 @@ Whoever clicks elsewhere meanwhile need not wait: the result is there when the p
 from __future__ import annotations
 
 import threading
+import time
 from bisect import insort
 from collections.abc import Callable, Iterator, Sequence
 from operator import attrgetter
@@ -24,6 +25,9 @@ Report = Callable[..., None]
 
 _UNSEEN_SECONDS: Final = 0.4
 """Work that ends within this time shows no progress bar: it would only flicker."""
+_UNSEEN_LIVE_SECONDS: Final = 5.0
+"""The same where a page is drawn again by itself: what it showed before stays so long."""
+_BY_ITSELF: Final = "_drawn_by_itself"
 _POLL_SECONDS: Final = 0.1
 _WATCH_SECONDS: Final = 2.0
 """Between the results that a page draws while it scans a run."""
@@ -130,6 +134,11 @@ def coarse_to_fine(steps: Sequence[int]) -> list[int]:
     return [steps[number] for number in order]
 
 
+def note_run(*, by_itself: bool) -> None:
+    """Called when a page is drawn: whether it is since its log grew, and nobody asked for it."""
+    st.session_state[_BY_ITSELF] = by_itself
+
+
 def show_progress(
     task: BackgroundTask[Result],
     label: str,
@@ -147,10 +156,16 @@ def show_progress(
             icon = ":material/play_arrow:"
             st.button("Resume reading", icon=icon, key=f"again_{key}", on_click=task.start)
         return None
+    # Also where it stays empty: what comes after it would be mounted again where it came and went.
+    row = st.empty()
     task.start()
     task.wait(_UNSEEN_SECONDS)
+    if st.session_state.get(_BY_ITSELF):
+        until = time.monotonic() + _UNSEEN_LIVE_SECONDS
+        while task.is_running and time.monotonic() < until:
+            row.empty()  # where Streamlit leaves this run of the script when somebody clicks
+            task.wait(_POLL_SECONDS)
     if task.is_running:
-        row = st.empty()
         with row.container(horizontal=True, vertical_alignment="center", gap="small"):
             bar = st.progress(0.0, text=plain(label))
             if key:

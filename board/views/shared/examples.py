@@ -4,14 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
-from board.core.metrics.definitions import ROLLOUT_METRICS, reward_parts
+from board.core.metrics.definitions import ROLLOUT_METRICS, reward_parts, rollout_metric
 
 
 def filter_over(columns: Collection[str]) -> str:
     """A filter of rollouts with these columns."""
     names = _plain(("reward", *reward_parts(columns), *ROLLOUT_METRICS), columns)
     text = 'response contains "I think"'
-    return f"{names[0]} < 0.5 and {text}" if names else text
+    if not names:
+        return text
+    bound = "500" if rollout_metric(names[0]).unit in ("tokens", "characters") else "0.5"
+    return f"{names[0]} < {bound} and {text}"
 
 
 def curve_over(metrics: Collection[str]) -> str:

@@ -68,8 +68,11 @@ def begin_page() -> None:
 
 
 def place() -> None:
-    """Where the button will be: it is drawn when the page is, which knows then what it shows."""
-    st.session_state[_PLACE] = st.empty()
+    """Where the button will be: it is drawn when the page is, which knows then what it shows. Until then
+    the button of the run of the script before stays.
+    """
+    look = {"horizontal": True, "vertical_alignment": "center", "width": "content"}
+    st.session_state[_PLACE] = st.container(key="export_place", **look)
 
 
 def offer(
@@ -93,9 +96,7 @@ def draw(run: Run | None = None) -> None:
     slot = st.session_state.pop(_PLACE, None)
     offered = st.session_state.pop(_OFFERED, None)
     if slot is not None and (offered or run) and not (run and is_outline(run)):
-        with slot.container(
-            key="export_place", width="content", horizontal=True, vertical_alignment="center"
-        ):
+        with slot:
             _panel(offered or _Offered(), run)
 
 

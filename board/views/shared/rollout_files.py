@@ -96,7 +96,11 @@ def _reader(chosen: Chosen, most: int | None, options: PageOptions, report: Repo
     data, cut = interactive_page(chosen.run, addresses, title=title, total=chosen.count)
     left_out = chosen.count - len(addresses) + cut
     words = f"left out: {left_out:,} of {counted(chosen.count, 'rollout')}"
-    reason = f", to stay below {MOST_BYTES / 1e6:g} MB" if cut else ", beyond the limit"
+    reason = (
+        f", to stay below {MOST_BYTES / 1e6:g} MB"
+        if cut
+        else f", beyond the limit of {len(addresses):,}"
+    )
     return Made(data, [words + reason] if left_out else [])
 
 

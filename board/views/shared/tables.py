@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+import math
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Final, Literal
+from functools import partial
+from typing import Any, Final, Literal, TypeVar
 
 import numpy as np
 import pandas as pd
@@ -26,6 +29,11 @@ PERCENT: Final = "%g %%"
 _SMALLEST_FIXED: Final = 1e-3
 """Below it a fixed number of digits is mostly zeros."""
 _ROW_PIXELS: Final = 36
+_MOST_PIXELS: Final = 13 * _ROW_PIXELS + 3
+"""Of a table of which nothing else is said."""
+_LATE_SECONDS: Final = 0.5
+"""Nobody reacts so soon to rows that changed by themselves: a click was aimed at those before."""
+Target = TypeVar("Target")
 
 _EFFECTS: Final = {"lost": "not shown", "partial": "shown, value left out", "note": "shown"}
 _PROBLEM_WIDTHS: Final = {
@@ -37,6 +45,8 @@ _PROBLEM_WIDTHS: Final = {
     "lines": 60,
 }
 """Pixels of the columns of problems; together a page of 1440."""
+_MOST_HEAD_PIXELS: Final = 320
+"""Of a longer head, such as the name of a run, the tooltip has the rest."""
 _LINE_HEIGHT: Final = 21
 _WRAPPED_HEIGHT: Final = 66  # Streamlit wraps in rows of more than 64 pixels alone
 _CHARACTER_WIDTH: Final = 6.4
@@ -58,7 +68,11 @@ def headings_of(run: Run) -> dict[str, str]:
 
 def width(name: str) -> int:
     """Pixels that the heading takes."""
-    return max(60, 6 * len(heading(name)) + 17)
+    return max(60, _head_pixels(heading(name)))
+
+
+def _head_pixels(head: str) -> int:
+    return 6 * len(head) + 17
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +95,16 @@ class Column:
 
     def config(self, drawn: pd.Series[Any]) -> Any:
         """Streamlit's configuration of it. drawn: the values as the table has them."""
-        look = {"label": self.label, "width": self.width, "help": self.help}
+        head = str(drawn.name) if self.label is None else self.label
+        pixels, least = self.width, _head_pixels(head)
+        look = {
+            "label": self.label,
+            # Streamlit cuts a head that has no room.
+            "width": pixels if pixels is None else max(pixels, min(least, _MOST_HEAD_PIXELS)),
+            "help": plain(head, 400)
+            if self.help is None and least > _MOST_HEAD_PIXELS
+            else self.help,
+        }
         if self.line is not None:
             return st.column_config.LineChartColumn(**look, y_min=self.line[0], y_max=self.line[1])
         if not self.format:
@@ -133,24 +156,66 @@ def draw(columns: Mapping[str, Column], **options: Any) -> int | None:
     return draw_frame(frame, settings, **options)
 
 
+@dataclass(slots=True)
+class _Targets:
+    """What the rows of a table lead to, since when, and what they led to before. picked: by a click that
+    is still to be answered.
+    """
+
+    now: Sequence[Any]
+    since: float
+    before: Sequence[Any] = ()
+    picked: Any = None
+
+
+def pick(
+    columns: Mapping[str, Column], targets: Sequence[Target], *, key: str, **options: Any
+) -> Target | None:
+    """Draws a table and returns what the row that was clicked leads to; None where none was. targets: of
+    the rows. options: of `draw_frame`.
+
+    With one key for whatever rows it has, the table of a page that is live does not blink, and a click is
+    on the rows that were shown, not on those that are drawn meanwhile.
+    """
+    name = f"_targets_{key}"
+    targets = [*targets]
+    known = st.session_state.get(name)
+    if known is None:
+        known = st.session_state[name] = _Targets(targets, -math.inf, targets)
+    elif known.now != targets:
+        known.before, known.now, known.since = known.now, targets, time.monotonic()
+    row = draw(columns, key=key, on_select=partial(_note_pick, key, name), **options)
+    picked, known.picked = known.picked, None
+    return None if row is None else picked
+
+
+def _note_pick(key: str, name: str) -> None:
+    cells, known = st.session_state[key].selection.cells, st.session_state[name]
+    shown = known.before if time.monotonic() < known.since + _LATE_SECONDS else known.now
+    row = cells[0][0] if cells else len(shown)
+    known.picked = shown[row] if row < len(shown) else None
+
+
 def draw_frame(
     frame: pd.DataFrame | Styler,
     settings: Mapping[str, Any] | None = None,
     *,
     key: str | None = None,
-    most_pixels: int | None = None,
+    most_pixels: int = _MOST_PIXELS,
     placeholder: str = "–",
+    on_select: Callable[[], None] | Literal["rerun"] = "rerun",
 ) -> int | None:
     """Draws a table as high as its rows; the position of the row that was clicked, None where none was.
     settings: of Streamlit, by column. key: where rows can be clicked. most_pixels: above that it scrolls.
+    on_select: called when a row is clicked, before the page is drawn again.
     """
     height = _ROW_PIXELS * (len(frame.index) + 1) + 3
     event: Any = st.dataframe(
         frame,
         key=key,
-        on_select="rerun" if key else "ignore",
+        on_select=on_select if key else "ignore",
         selection_mode="single-cell",
-        height="auto" if most_pixels is None else min(height, most_pixels),
+        height=min(height, most_pixels),
         hide_index=True,
         row_height=_ROW_PIXELS,
         placeholder=placeholder,

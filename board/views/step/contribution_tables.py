@@ -14,7 +14,7 @@ from board.core.metrics.definitions import rollout_metric, token_metric
 from board.core.tokens.contributions import Contributions, Grouping, TokenShare, context, whole
 from board.query.open_run import Run
 from board.views.shared import page_parts, state, tables
-from board.views.shared.tables import PERCENT, Column, definition, headings_of
+from board.views.shared.tables import PERCENT, Column, Target, definition, headings_of
 from board.views.shared.text import one_line, plain, visible_token
 
 _TOKENS: Final = 100
@@ -25,9 +25,7 @@ _TABLE_PIXELS: Final = 363
 _PREVIEW_CHARACTERS: Final = 90
 _GROUPINGS: Final = {"piece": "by token", "kind": "by kind", "role": "by role"}
 _ORDERS: Final = {"highest": "highest first", "lowest": "lowest first"}
-_CHOICES: Final = (
-    *("run", "step", "step_metric", "step_only", "step_types", "step_order", "cap", "pads"),
-)
+_CHOICES: Final = (*("run", "step_metric", "step_only", "step_types", "step_order", "cap", "pads"),)
 
 
 def in_context(contributions: Contributions, token: TokenShare) -> tuple[str, str, str]:
@@ -76,9 +74,10 @@ def tokens_table(contributions: Contributions) -> None:
     }
     if not contributions.tokens.roles:
         del columns["role"]
-    row = _clicked_row(columns, "tokens")
-    if row is not None:
-        open_token(tokens[row].index, tokens[row].position, contributions.metric)
+    step = contributions.tokens.step
+    places = [(step, token.index, token.position) for token in tokens]
+    if (place := _picked(columns, places, "tokens")) is not None:
+        open_token(*place, contributions.metric)
 
 
 def types_table(spike: Spike) -> None:
@@ -103,9 +102,10 @@ def types_table(spike: Spike) -> None:
         "of_tokens": Column(counts / count, PERCENT, "of all", 65, "Share of the step's tokens."),
         "mean": Column([t.mean for t in types], "%.4g", mean, 78, "Over the type's tokens."),
     }
-    row = _clicked_row(columns, f"types_{grouping}")
-    if row is not None and (wanted := f"{grouping}:{types[row].name}") != state.get("step_only"):
-        state.put(step_only=wanted)
+    wanted = [f"{grouping}:{one.name}" for one in types]
+    only = _picked(columns, wanted, "types")
+    if only is not None and only != state.get("step_only"):
+        state.put(step_only=only)
         st.rerun()
 
 
@@ -115,7 +115,8 @@ def rollouts_table(run: Run, column: str, spike: Spike | None) -> None:
     with st.container(horizontal=True, vertical_alignment="center", gap="small"):
         st.markdown("#### Rollouts", width="content")
         is_lowest = page_parts.segments("Order", "step_order", _ORDERS) == "lowest"
-    rows = run.of_step(int(state.get("step")))
+    step = int(state.get("step"))
+    rows = run.of_step(step)
     values = rows[column].to_numpy(np.float64, na_value=np.nan)
     order = np.argsort(values if is_lowest else -values, kind="stable")
     order = order[np.isfinite(values[order])]
@@ -143,13 +144,15 @@ def rollouts_table(run: Run, column: str, spike: Spike | None) -> None:
             for text in rows["response"]
         ]
         columns["response"] = Column(previews, width=170)
-    row = _clicked_row(columns, f"rollouts_{column}")
+    places = [
+        (step, index, None if spike is None else spike.contributions.largest_of(index))
+        for index in map(int, rows["index"])
+    ]
+    place = _picked(columns, places, "rollouts")
     if len(order) > _ROLLOUTS:
         st.caption(f"The first {_ROLLOUTS:,} of {len(order):,} rollouts.")
-    if row is not None:
-        index = int(rows["index"].iloc[row])
-        token = None if spike is None else spike.contributions.largest_of(index)
-        open_token(index, token, spike.contributions.metric if spike else "")
+    if place is not None:
+        open_token(*place, spike.contributions.metric if spike else "")
 
 
 def _with_unit(name: str, contributions: Contributions) -> str:
@@ -161,14 +164,15 @@ def _shares(values: Sequence[float] | pd.Series[float]) -> Column:
     return Column(values, PERCENT, width=105, help="Of the step's mean.", is_bar=True)
 
 
-def _clicked_row(columns: Mapping[str, Column], name: str) -> int | None:
-    """A selection is of one table: what other choices lead to is another table to Streamlit."""
-    rows = len(columns["share" if "share" in columns else "index"].values)
-    key = repr([name, rows, *map(state.get, _CHOICES)])
-    return tables.draw(columns, key=key, most_pixels=_TABLE_PIXELS)
+def _picked(columns: Mapping[str, Column], targets: Sequence[Target], name: str) -> Target | None:
+    """A selection is of one table: what other choices lead to is another table to Streamlit. The rows of
+    another step are not: those of a run that grows would blink.
+    """
+    key = repr([name, *map(state.get, _CHOICES)])
+    return tables.pick(columns, targets, key=key, most_pixels=_TABLE_PIXELS)
 
 
-def open_token(index: int, token: int | None, metric: str) -> None:
-    """Opens a rollout of the step at a token, coloured by a metric on the scale of the step."""
+def open_token(step: int, index: int, token: int | None, metric: str) -> None:
+    """Opens a rollout of a step at a token, coloured by a metric on the scale of the step."""
     coloured = {"reader_metric": metric, "reader_over": "step"}
-    state.go("rollouts", index=index, token=token, reader_vs="", **coloured)
+    state.go("rollouts", step=step, index=index, token=token, reader_vs="", **coloured)

@@ -145,16 +145,27 @@ def _show_top_token(spike: Spike, headline: Headline, token: TokenShare) -> None
         help="Key: O",
     )
     if shortcuts.opening(is_clicked):
-        open_token(token.index, token.position, metric)
+        open_token(spike.contributions.tokens.step, token.index, token.position, metric)
 
 
-def _choose_metric(run: Run, step: int) -> str | None:
-    """The column to break down; None where the run has none."""
-    offered = [*run.metrics, *([_OF_GROUPS] if _OF_GROUPS in run.steps else [])]
+def _offered(run: Run) -> list[str]:
+    return [*run.metrics, *([_OF_GROUPS] if _OF_GROUPS in run.steps else [])]
+
+
+def _chosen_metric(run: Run) -> str:
+    """The column to break down, the usual one before one is chosen; "" where the run has none."""
+    offered = _offered(run)
     if not offered:
-        return None
+        return ""
     usual = next((name for name in _FIRST if name in offered), offered[0])
-    column = str(state.ensure("step_metric", offered, usual))
+    return str(state.ensure("step_metric", offered, usual))
+
+
+def _choose_metric(run: Run, step: int) -> str:
+    """Draws the menu of the column to break down; the column, "" where the run has none."""
+    column, offered = _chosen_metric(run), _offered(run)
+    if not column:
+        return ""
     with st.container(horizontal=True, vertical_alignment="bottom", gap="small"):
         look = {"format_func": distinct_options(offered, page_parts.metric_label), "width": 330}
         st.selectbox("Metric", offered, **state.bound("step_metric"), **look)
@@ -175,7 +186,7 @@ def _choose_metric(run: Run, step: int) -> str | None:
 def _show_contributions(run: Run, step: int) -> None:
     """The metric to break down, its headline, and its tokens, types and rollouts."""
     column = _choose_metric(run, step)
-    if column is None:
+    if not column:
         st.info("This run records no metric to break down.")
         return
     if column == _OF_GROUPS:
@@ -213,7 +224,7 @@ def _render() -> None:
     if part == "mismatch":
         mismatch.show(run, step)
         return
-    column = str(state.get("step_metric"))
+    column = _chosen_metric(run)
     make = partial(step_page, run, step, _EXPORTED, column=column)
     # The page is of the step, whichever of its parts is looked at.
     file = file_of(run, "_".join(filter(None, ("page", column))), step=step)

@@ -14,6 +14,10 @@ from written_logs import HOSTILE, hostile_run, native_run, texts_only_run, write
 
 from board.analysis.findings import diagnose
 from board.analysis.rollout import open_rollout
+from board.analysis.spike import spike_of
+from board.core.metrics.definitions import rollout_metric
+from board.core.metrics.shares import percent
+from board.core.tokens.contributions import whole
 from board.errors import ChoiceError
 from board.export.compared_page import compared_page
 from board.export.comparison_part import Side
@@ -209,6 +213,44 @@ def test_a_step_shows_its_lowest_and_highest_rewards(native):
     shown_rollouts = re.findall(r"<section id=r0-(\d+)>", page.html.decode())
     assert [int(one) for one in shown_rollouts] == [*rewards[:2], *rewards[-2:]]
     assert "4 of 8 rollouts: the lowest and highest rewards" in text_of(page)
+
+
+@pytest.mark.parametrize("column", ["k3_mean", "entropy_mean", "mismatch_kl_mean"])
+def test_a_step_has_what_contributes_to_its_metric_and_of_how_much_it_is_the_first(native, column):
+    static = step_page(native, 0, 2, PLAIN, column=column)
+    page, markup = text_of(static), static.html.decode()
+    spike = spike_of(native, 0, column)
+    own = spike.contributions
+    count, types = int(own.counted.sum()), own.by("piece")
+    assert f"What contributes to {rollout_metric(column).label}" in page
+    assert f"by what its {count:,} tokens add to it" in page
+    assert count > 20
+    assert f"The first 20 of {count:,}." in page
+    assert (f"The first 20 of {len(types):,}." in page) == (len(types) > 20)
+    for one in own.top_tokens(20):
+        share = percent(one.contribution / whole(own))
+        around = f"⟦{one.piece}⟧".replace("\n", "⏎").strip()
+        assert around in page
+        assert share in page
+    for kind in spike.kinds:
+        cells = percent(kind.contribution / whole(own)), f"{kind.count:,}"
+        row = f"<tr><td>{kind.name}" + "".join(f"</td><td class=r>{cell}" for cell in cells)
+        assert row.replace("<0.1", "&lt;0.1") in markup
+
+
+def test_a_token_in_its_place_is_redacted_as_a_part_of_its_response(tmp_path):
+    pieces = ["my", " key", " is", " sk-", *"abcdefghijklmnop", " ok"]
+    values = [-1.0] * len(pieces)
+    row = {"step": 1, "response_tokens": pieces, "logprobs": values}
+    row |= {"ref_logprobs": [value / 2 for value in values]}
+    write_lines(tmp_path / "run" / "a.jsonl", [row])
+    run = run_at(tmp_path)
+    options = PageOptions(redact=r"sk-[a-z]+")
+    page = step_page(run, 1, 1, options, column="k3_mean").html.decode()
+    places = re.findall("<td>([^<]*⟦[^<]*)</td>", page)
+    assert len(places) == 20
+    assert not [one for one in places if re.search("[a-p]⟦|⟦[b-p]⟧|⟧[b-p]", one)]
+    assert "⟦ [redacted]⟧" in page
 
 
 @pytest.mark.parametrize("has_tokens", [True, False])

@@ -21,6 +21,7 @@ from board.query.labels.samples import (
     agreements,
     draw_sample,
     label_counts,
+    labelled_rows,
     next_sample_name,
     samples_of,
     shares_over_steps,
@@ -67,6 +68,20 @@ def test_labels_are_columns_of_filters_frames_and_sql(folder):
         run, "select label, count(*) as n from rollouts where label is not null group by 1"
     )
     assert table.to_pylist() == [{"label": "cheat", "n": 1}]
+
+
+def test_what_is_listed_as_labelled_and_is_no_label_is_counted_apart(folder):
+    run = run_at(folder)
+    (first, second, third), step = range(3), max(run.counts)
+    set_label(run, "ann", step, first, "label", "cheat")
+    set_label(run, "ann", step, second, "note", "says why")
+    set_label(run, "ann", step, third, "span", "odd", tokens=(1, 3))
+    run = with_labels(run)
+    listed = labelled_rows(run, 500)
+    assert sorted(listed.rows["index"]) == [first, second, third]
+    assert (listed.count, listed.unlabelled) == (3, 3 - sum(label_counts(run).values()))
+    assert listed.words == "3, 2 with no label but a note or labelled tokens"
+    assert labelled_rows(run, 2).words.startswith("the newest 2 of 3, 2 with no label")
 
 
 def test_a_run_without_labels_has_no_such_column(folder):

@@ -7,9 +7,10 @@ from hypothesis import strategies as st
 from board.analysis.run_summary import ListedFinding, RunSummary
 from board.components.run_table import RunRow
 from board.core.expression_tree import text_literal
+from board.core.metrics.definitions import rollout_metric
 from board.views.runs.columns import choose_columns
 from board.views.runs.filters import filter_groups, search
-from board.views.runs.names import id_of, path_of
+from board.views.runs.names import id_of, is_setting, path_of
 from board.views.runs.rows import setting_cell
 
 PATHS = (
@@ -75,6 +76,8 @@ def test_every_head_and_filter_is_a_name_with_the_values_on_the_screen(runs):
 
     heads = [column.label for column in columns.values()]
     assert len({head.casefold() for head in heads}) == len(heads)
+    usual = {column.label for column in columns.values() if not is_setting(column.name)}
+    assert not [head for head in usual - {rollout_metric("k3_mean").label} if "," in head]
     for column in columns.values():
         texts = [
             row.name if column.name == "name" else row.cells.get(column.name, {}).get("text")
