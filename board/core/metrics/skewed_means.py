@@ -119,10 +119,10 @@ def interval_of_steps(
     tell, Student's t alone, of LEAST_UNBOUNDED groups or more.
     """
     third, uncertainty, scale = _third_moment(mean, error)
-    is_known = scale > 0 and (third == third or groups >= LEAST_UNBOUNDED)
-    error = np.where((error > 0) & is_known, error, np.nan)
-    skewness, own = (np.full_like(mean, one / scale) for one in (third, uncertainty))
-    return _hull(mean, error, student_t(groups - 1), skewness, own)
+    is_told = np.isfinite(scale) & (np.isfinite(third) | (groups >= LEAST_UNBOUNDED))
+    error = np.where((error > 0) & is_told, error, np.nan)
+    skewness, of_skewness = (np.full_like(mean, x / scale) for x in (third, uncertainty))
+    return _hull(mean, error, student_t(groups - 1), skewness, of_skewness)
 
 
 def interval_over_steps(
@@ -142,27 +142,27 @@ def interval_over_steps(
     with np.errstate(invalid="ignore", divide="ignore"):
         freedom = squares.sum() ** 2 / np.nansum(squares**2 / (groups - 1))
         # The third moment of a sum of independent values is the sum of theirs.
-        skewness, own = (count * one / total**3 for one in (third, uncertainty))
-    is_known = scale > 0 and (third == third or freedom + 1 >= LEAST_UNBOUNDED)
-    of_mean = total / count if total > 0 and is_known else np.nan
+        skewness, of_skewness = (count * x / total**3 for x in (third, uncertainty))
+    is_told = np.isfinite(scale) and (np.isfinite(third) or freedom + 1 >= LEAST_UNBOUNDED)
+    of_mean = total / count if total > 0 and is_told else np.nan
     low, high = _hull(
         *map(np.array, (mean.mean(), of_mean)),
         student_t(np.array(freedom)),
-        *map(np.array, (skewness, own)),
+        *map(np.array, (skewness, of_skewness)),
     )
     return float(low), float(high)
 
 
 def _third_moment(mean: FloatArray, error: FloatArray) -> tuple[float, float, float]:
     """The third central moment of a step's mean, its standard error, and what it is divided by to be the
-    skewness. NaN of fewer than LEAST_STEPS changes; the last one 0 without an error, and where the
-    skewness is more than MOST_SKEWNESS.
+    skewness. NaN of fewer than LEAST_STEPS changes; the last one without an error, and where the skewness
+    is more than MOST_SKEWNESS.
 
     Errors that grow with their means show it: it is the covariance of a mean and of its squared error. It
     is taken from step to step, so that a trend of both is none, and as one for all steps.
     """
     squares = np.where(error > 0, error**2, np.nan)
-    scale = float(np.nanmean(squares)) ** 1.5 if np.isfinite(squares).any() else 0.0
+    scale = float(np.nanmean(squares)) ** 1.5 if np.isfinite(squares).any() else np.nan
     products = np.diff(mean) * np.diff(squares) / 2
     products = products[np.isfinite(products)]
     if len(products) < LEAST_STEPS:
@@ -171,7 +171,7 @@ def _third_moment(mean: FloatArray, error: FloatArray) -> tuple[float, float, fl
     # Products of neighbours have a step in common; long tails as in _error_of_skewness.
     uncertainty = float(np.sqrt(1.5 / len(products)) * products.std(ddof=1))
     is_told = abs(third) <= MOST_SKEWNESS * scale
-    return third, float(np.hypot(uncertainty, third / 2)), scale if is_told else 0.0
+    return third, float(np.hypot(uncertainty, third / 2)), scale if is_told else np.nan
 
 
 def _hull(
@@ -185,12 +185,12 @@ def _hull(
     transformation, JRSS B 54) for every skewness of the mean that is within its standard error of the
     estimated one: they do not widen evenly with it. bound: of Student's t.
     """
-    ends = [np.broadcast_to(sign * bound, np.shape(error)) for sign in (-1.0, 1.0)]
-    for part in np.linspace(-1, 1, _ASSUMED).tolist():
-        assumed = skewness + part * uncertainty
-        ends += [_without_skewness(sign * bound, assumed) for sign in (-1.0, 1.0)]
+    parts = np.linspace(-1, 1, _ASSUMED).reshape(-1, *[1] * np.ndim(skewness))
+    assumed = skewness + parts * uncertainty
     # Where no skewness is known, Student's t is left.
-    return mean - error * np.fmax.reduce(ends), mean - error * np.fmin.reduce(ends)
+    most = np.fmax.reduce(np.fmax(_without_skewness(bound, assumed), bound))
+    least = np.fmin.reduce(np.fmin(_without_skewness(-bound, assumed), -bound))
+    return mean - error * most, mean - error * least
 
 
 def _without_skewness(t: FloatArray, skewness: FloatArray) -> FloatArray:

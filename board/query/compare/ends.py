@@ -183,7 +183,9 @@ def _estimates(
         high = max(int(course.steps[-1]) for course in lacking.values())
         errors = errors_of(run.where(steps=(low, high)), [*lacking]).set_index("step")
         for metric, course in lacking.items():
-            own, past = (errors.reindex(of) for of in (course.steps, _past(courses[metric], course)))
+            own, past = (
+                errors.reindex(of) for of in (course.steps, _past(courses[metric], course))
+            )
             error, groups = (
                 _numbers(own, f"{base_name(metric)}_{part}") for part in ("se", "even")
             )
@@ -192,9 +194,7 @@ def _estimates(
             at[metric] = replace(
                 course, error=error, groups=groups, history=history, past_errors=past_errors
             )
-    return {
-        metric: _estimate(at[metric]) if metric in at else UNKNOWN for metric in courses
-    }
+    return {metric: _estimate(at[metric]) if metric in at else UNKNOWN for metric in courses}
 
 
 def _past(whole: _Course | None, course: _Course) -> IntArray:
