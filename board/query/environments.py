@@ -70,8 +70,9 @@ def environment_curves(run: Run, column: str = "reward") -> EnvCurves:
 
 def environment_means(run: Run, column: str = "reward") -> pd.DataFrame:
     """A row for each environment, by name, over all steps: env, rollouts, n (those with a value), mean,
-    and low and high, its 95 % interval by an error clustered by group: of two values as of share_interval,
-    NaN for fewer than three groups; else as of interval_by_clusters, NaN for fewer than LEAST_UNBOUNDED.
+    and low and high, its 95 % interval by an error clustered by group: of two values as of
+    share_interval, NaN for fewer than three groups; else as of interval_by_clusters, NaN for fewer than
+    LEAST_UNBOUNDED.
 
     Raises ChoiceError where the run has no such metric, UnreadableError.
     """

@@ -43,7 +43,7 @@ SPREAD_IN_SQL = re.compile(
 BOUNDS = {1.28, 1.64, 1.645, 1.96, 2.33, 2.576, 2.58}
 """Of the normal distribution."""
 HAS_A_SPREAD = {
-    "analysis.report_check._StepValues": "accepts the errors of means that steps have, and 1.96 times them",
+    "analysis.report_check._StepValues": "accepts the errors that steps have, and 1.96 times them",
     "charts.curve_data._reach": "the band of mean and standard deviation, which is of rollouts",
     "charts.step_charts._bin_edges": "as many bins as the square root of the values",
     "core.failures.effect._std": "of the advantages that training has",
@@ -56,7 +56,7 @@ HAS_A_SPREAD = {
     "core.metrics.trainer": "whether two means are one number, to digits; no chance in it",
     "core.texts.phrases._beyond_chance": "a root",
     "query.advantages._compared": "advantages by formula",
-    "query.causes.broken_answers.broken_answers": "a cause: docs/statistics.md, benchmarks/failure_causes.py",
+    "query.causes.broken_answers.broken_answers": "a cause: docs/failures.md, failure_causes.py",
     "query.checks._sums": "sums for the rule reward_length: docs/findings_tested.md",
     "query.compare.diverged._unpaired": "error of a step, for `divergence`",
     "query.compare.diverged._of_shared_prompts": "error of a step, for `divergence`",

@@ -81,8 +81,8 @@ def prompts_needed(plan: Plan, rollouts: int, *, is_paired: bool) -> Prompts:
     """How many prompts, with so many rollouts each in both runs, show the difference of a plan.
 
     is_paired: the same prompts in both, so that their difficulty falls out; what they gain does not,
-    where it is another one for each. Never fewer than *Compare* has an interval of. Where the mean can't gain as much
-    (see least_share) what is found is less.
+    where it is another one for each. Never fewer than *Compare* has an interval of. Where the mean can't
+    gain as much (see least_share) what is found is less.
     """
     gains: tuple[Gain, ...] = ("by room", "alike") if plan.scale and is_paired else ("alike",)
     pools = [_pool(plan, rollouts, gain, is_paired=is_paired) for gain in gains]
@@ -102,7 +102,7 @@ def prompts_needed(plan: Plan, rollouts: int, *, is_paired: bool) -> Prompts:
 
 
 def _least_count(power_of: Callable[[int], float], count: int, least: int) -> int:
-    """The count of prompts that has POWER, about, and no fewer than so many; searched from a first one."""
+    """The count of prompts that has POWER, about, at least so many; searched from a first one."""
     few, enough = least - 1, 0
     for _ in range(_ROUNDS):
         power = power_of(count)

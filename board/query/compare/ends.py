@@ -21,8 +21,8 @@ from board.core.metrics.intervals import (
     two_values,
 )
 from board.core.metrics.seeds import LEAST
-from board.core.metrics.skewed_means import interval_over_steps
 from board.core.metrics.shares import with_interval, without_residue
+from board.core.metrics.skewed_means import interval_over_steps
 from board.core.metrics.trainer import PREFIX
 from board.query.compare.paired import TOTALS
 from board.query.run import Run
