@@ -22,6 +22,7 @@ from benchmarks import (
     simulated_groups,
     simulated_runs,
     simulated_steps,
+    simulated_tails,
     simulated_uneven,
 )
 from benchmarks.simulated import Row
@@ -37,7 +38,7 @@ _HEAD_LINES: Final = len(_HEAD)
 Simulation = Callable[[int], Iterator[Row]]
 SIMULATIONS: Final[dict[Simulation, int]] = {
     simulated_groups.winners_and_losers: 1,
-    simulated_groups.numbers_of_winners: 10,
+    simulated_groups.numbers_of_winners: 2,
     simulated_groups.intervals_of_numbers: 10,
     simulated_groups.intervals_of_contrasts: 15,
     simulated_groups.rewards_of_phrases: 8,
@@ -64,6 +65,10 @@ SIMULATIONS: Final[dict[Simulation, int]] = {
     simulated_fresh.fresh_series: 4,
     simulated_fresh.fresh_prompts: 4,
     simulated_fresh.rare_values: 3,
+    simulated_tails.tails_of_prompts: 6,
+    simulated_tails.tails_of_winners: 4,
+    simulated_tails.tails_of_groups: 2,
+    simulated_tails.phrases_over_steps: 2,
 }
 """Each with how many times as many runs the time allows."""
 MADE_BY: Final[dict[str, tuple[str, ...]]] = {
@@ -71,6 +76,7 @@ MADE_BY: Final[dict[str, tuple[str, ...]]] = {
     "Winners and losers: difference": ("contrasts",),
     "Winners and losers: difference of numbers": ("contrasts",),
     "Words: reward with minus without": ("within_difference",),
+    "Words: rising and falling phrases": ("changed_phrases",),
     "Prompts: regressed, newly solved": ("fisher_p", "least_fisher_p", "false_discovery_rates"),
     "Compare: B - A on shared prompts": ("paired_difference",),
     "Compare: rate over environments": ("paired_difference", "false_discovery_rates"),
@@ -85,7 +91,11 @@ MADE_BY: Final[dict[str, tuple[str, ...]]] = {
     "sample-size, other prompts": ("prompts_needed",),
     "sample-size, share of prompts by the log": ("share_of_gains",),
     "Overview and exports: 95 % of the mean": ("interval_of_step_means",),
+    "Overview and exports: 95 % of the mean, mostly without one": ("interval_of_step_means",),
     "Overview: mean of an environment; Compare: ends": ("interval_of_means",),
+    "Overview: mean of an environment, values of any size": ("interval_by_clusters",),
+    "Compare: ends, values of any size": ("interval_over_steps",),
+    "Compare: ends, mostly without an interval": ("interval_over_steps",),
     "Compare: difference of ends": ("difference_of_estimates",),
     "Compare: ends of the trainer's metrics": ("reach_of_mean",),
     "Tasks, label shares, agreement: share": ("independent_share", "share_interval"),

@@ -18,6 +18,7 @@ from board.core.groups.environments import EnvCurves, hidden
 from board.core.metrics.autocorrelation import reach_of_mean
 from board.core.metrics.paired import paired_difference
 from board.core.metrics.recent import recent
+from board.core.metrics.skewed_means import LEAST_UNBOUNDED
 
 _SETS: Final = 6
 """Of parameters for each family."""
@@ -140,7 +141,7 @@ def rare_values(runs: int) -> Iterator[Row]:
     """Values that few prompts have, and that hold much of the mean: what no interval can do."""
     shown = "Compare: B - A on shared prompts, a rare value holds much of the mean"
     for share, size in ((0.02, 10.0), (0.005, 20.0)):
-        for prompts in (10, 50, 200, 1000):
+        for prompts in (LEAST_UNBOUNDED, 50, 200, 1000):
             rng = np.random.default_rng((_RANDOM, 40, prompts, int(size)))
             right: list[bool] = []
             for _ in range(2 * runs):
@@ -163,8 +164,10 @@ def fresh_prompts(runs: int) -> Iterator[Row]:
         for number in range(2 * _SETS):
             rng = np.random.default_rng((_RANDOM, 10 + place, number))
             words, draw, truth = _skewed(family, rng)
-            prompts = int(np.exp(rng.uniform(np.log(6), np.log(150))))
-            made = [paired_difference(draw(prompts)) for _ in range(2 * runs)]
+            most = 1.0 if family == "solve rates" else np.inf
+            least = 6 if most == 1 else LEAST_UNBOUNDED
+            prompts = int(np.exp(rng.uniform(np.log(least), np.log(150))))
+            made = [paired_difference(draw(prompts), most) for _ in range(2 * runs)]
             right = [
                 one.low <= truth <= one.high
                 for one in made

@@ -24,6 +24,7 @@ from board.core.metrics.seeds import (
     performance_profile,
     profile_interval,
 )
+from board.core.metrics.skewed_means import LEAST_UNBOUNDED
 
 _DIVERGED: Final = "Compare: beyond chance from"
 _SINCE: Final = "Compare: since"
@@ -196,10 +197,13 @@ def prompts_of_two_runs(runs: int) -> Iterator[Row]:
         *("1 prompt in 10 gains", "1 rollout, 0 or 1", "8 rollouts, 0 or 1"),
     )
     for kind in kinds:
+        most = 1.0 if kind[0].isdigit() else np.inf
         for prompts in (6, 10, 20, 50, 200):
             rng = np.random.default_rng([13, len(kind), prompts])
             values, truth = _deltas(kind, (runs, prompts), rng)
-            made = [paired_difference(row) for row in values]
+            if prompts < LEAST_UNBOUNDED and most > 1:
+                continue
+            made = [paired_difference(row, most) for row in values]
             right = [
                 one.low <= truth <= one.high
                 for one in made
@@ -244,7 +248,7 @@ def planned_by_a_log(runs: int) -> Iterator[Row]:
                     of_share = max(least_share(0.5, (0.0, 1.0), difference), plan.share)
                     plan = replace(plan, share=of_share)
                     count = prompts_needed(plan, 8, is_paired=True).count
-                    made = paired_difference(_gains(count, difference, share, rng))
+                    made = paired_difference(_gains(count, difference, share, rng), 1.0)
                     finds.append(made.low is not None and made.low > 0)
             setting = f"{prompts} prompts in both halves of the log, {share:.0%} of them gain"
             shown = "sample-size, share of prompts by the log"
@@ -276,7 +280,7 @@ def planned_differences(runs: int) -> Iterator[Row]:
                     deltas = rng.binomial(rollouts, np.clip(better, 0, 1)) - rng.binomial(
                         rollouts, chance
                     )
-                    made = paired_difference(deltas / rollouts)
+                    made = paired_difference(deltas / rollouts, 1.0)
                     finds.append(made.low is not None and made.low > 0)
                 setting = (
                     f"chances Beta({beta[0]:g}, {beta[1]:g}), {rollouts} rollouts, difference "

@@ -312,10 +312,17 @@ def trending_phrases(run: Run, by: str = "response", budget: int = _BYTES) -> Tr
     each = int(np.clip(budget // max(usual, 1.0), 2, _ROLLOUTS))
     sampled = pd.concat([own.iloc[evenly_spaced(len(own), each)] for own in rows])
     texts: dict[int, list[str]] = {step: [] for step in steps}
+    groups: dict[int, list[object]] = {step: [] for step in steps}
     places = (sampled[name].astype(int).tolist() for name in ("step", "index"))
     for spoken in spoken_texts(run, by, *places):
-        for step, own in zip(spoken.rows["step"].tolist(), spoken.texts.to_pylist(), strict=True):
+        names = spoken.rows[[*GROUP_COLUMNS]].astype(object)
+        known = names["group_id"].notna().tolist()
+        of_groups = names.itertuples(index=False, name=None)
+        for step, own, is_known, group in zip(
+            spoken.rows["step"].tolist(), spoken.texts.to_pylist(), known, of_groups, strict=True
+        ):
             if own is not None:
                 texts[step].append("\n".join(own))
-    phrases = changed_phrases([*texts.values()])
+                groups[step].append(group if is_known else None)
+    phrases = changed_phrases([*texts.values()], [*groups.values()])
     return TrendingPhrases(tuple(phrases), tuple(steps), sum(map(len, texts.values())))

@@ -12,8 +12,7 @@ import pandas as pd
 from board.charts.palette import category
 from board.core.failures.causes import CAUSES, Cause
 from board.core.metrics.definitions import Metric, reward_parts, rollout_metric
-from board.core.metrics.intervals import independent_share
-from board.core.metrics.shares import counted, interval, number, percent
+from board.core.metrics.shares import counted, number, percent
 from board.core.sampling import evenly_spaced
 from board.export.curve_svg import StepCurve, step_curve
 from board.export.pages import (
@@ -104,8 +103,8 @@ def failures_page(run: Run, options: PageOptions) -> StaticPage:
     sheet.heading(sheet.line(title), [f"{head.sentence}."])
     by_cause = counts.dropna().groupby("cause")["rollouts"].sum()
     rows = [_cause_row(cause, int(by_cause.get(cause, 0)), total) for cause in CAUSES]
-    heads = ("cause", "rollouts", "share", "95 % interval", "what it is")
-    sheet.table(heads, [row for row in rows if row], (False, True, True, True, False))
+    heads = ("cause", "rollouts", "share", "what it is")
+    sheet.table(heads, [row for row in rows if row], (False, True, True, False))
     shares = shares_by_step(counts)
     if len(shares) > 1 and len(shares.columns):
         _add_shares(sheet, shares)
@@ -129,12 +128,10 @@ def failures_page(run: Run, options: PageOptions) -> StaticPage:
 
 
 def _cause_row(cause: Cause, count: int, total: int) -> list[str]:
-    """The interval is one of a share, as if rollouts were independent of each other."""
+    """All rollouts are counted: a share of a sample, with an interval, it is not."""
     if not count:
         return []
-    share = count / total
-    bounds = interval(*independent_share(share, total))
-    return [cause, f"{count:,}", percent(share), bounds, CAUSES[cause]]
+    return [cause, f"{count:,}", percent(count / total), CAUSES[cause]]
 
 
 def _add_shares(sheet: Sheet, shares: pd.DataFrame) -> None:

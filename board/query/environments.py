@@ -13,6 +13,7 @@ from board.core.groups.environments import EnvCurves, curves_from
 from board.core.metrics.definitions import is_zero_std
 from board.core.metrics.intervals import interval_of_means, two_values
 from board.core.metrics.seeds import LEAST
+from board.core.metrics.skewed_means import LEAST_UNBOUNDED, interval_by_clusters
 from board.errors import ChoiceError, did_you_mean
 from board.query.columns import numbers
 from board.query.groups import group_codes
@@ -69,8 +70,9 @@ def environment_curves(run: Run, column: str = "reward") -> EnvCurves:
 
 def environment_means(run: Run, column: str = "reward") -> pd.DataFrame:
     """A row for each environment, by name, over all steps: env, rollouts, n (those with a value), mean,
-    and low and high, its 95 % interval by an error clustered by group, as of interval_of_means; NaN for
-    fewer than three groups.
+    and low and high, its 95 % interval by an error clustered by group: of two values as of
+    share_interval, NaN for fewer than three groups; else as of interval_by_clusters, NaN for fewer than
+    LEAST_UNBOUNDED.
 
     Raises ChoiceError where the run has no such metric, UnreadableError.
     """
@@ -98,16 +100,21 @@ def environment_means(run: Run, column: str = "reward") -> pd.DataFrame:
             sqrt(sum(squares) / nullif(sum(known) - 1, 0)) AS std, min(least) AS least, max(most) AS most,
             sum(known)::DOUBLE ** 2 / nullif(sum(known * known), 0) AS even,
             CASE WHEN count(*) FILTER (known > 0) > 1 THEN sqrt(sum(deviation * deviation)
-                / (1 - sum(known * known) / sum(known)::DOUBLE ** 2)) / sum(known) END AS error
+                / (1 - sum(known * known) / sum(known)::DOUBLE ** 2)) / sum(known) END AS error,
+            sum(deviation ** 3) / sum(known)::DOUBLE ** 3 AS third
         FROM groups GROUP BY env ORDER BY env
     """).to_pandas()
-    names = ("mean", "error", "even", "n", "std", "least", "most")
-    mean, error, even, n, std, least, most = (
+    names = ("mean", "error", "even", "n", "std", "least", "most", "third", "groups")
+    mean, error, even, n, std, least, most, third, groups = (
         table[name].to_numpy(np.float64, na_value=np.nan) for name in names
     )
     scale = two_values(mean, std, n, least, most)
-    low, high = interval_of_means(mean, error, even, n, scale)
-    low, high = (np.where(table["groups"] >= LEAST, end, np.nan) for end in (low, high))
+    if scale is not None:
+        low, high = interval_of_means(mean, error, even, n, scale)
+    else:
+        low, high = interval_by_clusters(mean, error, third, even)
+    is_enough = groups >= (LEAST_UNBOUNDED if scale is None else LEAST)
+    low, high = (np.where(is_enough, end, np.nan) for end in (low, high))
     counts = {name: table[name].astype(np.int64) for name in ("rollouts", "n")}
     return pd.DataFrame(
         {"env": table["env"].astype(str), **counts, "mean": mean, "low": low, "high": high}

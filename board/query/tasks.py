@@ -10,7 +10,7 @@ import numpy as np
 from board.core.arrays import FloatArray
 from board.core.groups.solve_rates import pass_at_k
 from board.core.metrics.intervals import share_interval
-from board.core.metrics.skewed_means import LEAST_VALUES, interval_by_moments
+from board.core.metrics.skewed_means import LEAST_UNBOUNDED, interval_by_moments
 from board.index.segments import PROMPT_KEY
 from board.query import groups
 from board.query.prompts import length_column
@@ -97,8 +97,8 @@ def tasks_of(run: Run) -> Tasks | None:
 
 
 def _with_intervals(table: pd.DataFrame) -> pd.DataFrame:
-    """As of share_interval where all rewards of the log are 0 or 1, else of `interval_by_moments`;
-    of four rollouts or more.
+    """As of share_interval where all rewards of the log are 0 or 1, of four rollouts or more; else of
+    `interval_by_moments`, of LEAST_UNBOUNDED or more.
     """
     mean, scored = (
         table[name].to_numpy(np.float64, na_value=np.nan) for name in ("mean", "scored")
@@ -111,7 +111,7 @@ def _with_intervals(table: pd.DataFrame) -> pd.DataFrame:
             table[name].to_numpy(np.float64, na_value=np.nan) for name in ("std", "skewness")
         )
         low, high = interval_by_moments(mean, std, skewness, scored)
-        least = LEAST_VALUES
+        least = LEAST_UNBOUNDED
     several = scored >= least
     solved = np.where(table["graded"] > 0, table["right"], np.nan)
     return table.drop(columns=["std", "skewness", "is_share"]).assign(

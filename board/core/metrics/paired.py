@@ -14,7 +14,7 @@ import numpy as np
 
 from board.core.arrays import FloatArray
 from board.core.metrics.distributions import student_t_p
-from board.core.metrics.skewed_means import skewed_mean_interval
+from board.core.metrics.skewed_means import LEAST_UNBOUNDED, skewed_mean_interval
 
 LEAST_PROMPTS: Final = 6
 """Of fewer, the same sign in all of them is no rare chance: 2 / 2⁵ of two runs that are alike."""
@@ -53,7 +53,8 @@ def paired_difference(deltas: FloatArray, most: float = inf) -> PairedDifference
 
     The interval is that of `skewed_mean_interval`, rather too wide. Prompts stand for those like them;
     where one among many holds most of the difference, a sample that misses it is too sure of itself. None
-    for fewer than LEAST_PROMPTS, or where all are alike: they say nothing of the spread.
+    for fewer than LEAST_PROMPTS, LEAST_UNBOUNDED where differences may be of any size, or where all are
+    alike: they say nothing of the spread.
     """
     deltas = deltas[np.isfinite(deltas)]
     count = len(deltas)
@@ -66,6 +67,9 @@ def paired_difference(deltas: FloatArray, most: float = inf) -> PairedDifference
     p = sign_flip_p(np.where(equal, 0.0, deltas))
     if not np.ptp(deltas) > _ROUNDING:
         why = "no interval: the difference is the same on all prompts"
+        return PairedDifference(count, mean, None, None, *sides, p, why)
+    if count < LEAST_UNBOUNDED and most == inf:
+        why = f"no interval: fewer than {LEAST_UNBOUNDED} prompts, of values without bounds"
         return PairedDifference(count, mean, None, None, *sides, p, why)
     low, high = skewed_mean_interval(deltas)
     low, high = max(float(low), -most), min(float(high), most)

@@ -24,7 +24,7 @@ from board.core.metrics.intervals import (
 )
 from board.core.metrics.paired import LEAST_PROMPTS
 from board.core.metrics.sample_size import Variances
-from board.core.metrics.skewed_means import skewed_mean_interval
+from board.core.metrics.skewed_means import LEAST_UNBOUNDED, skewed_mean_interval
 
 POWER: Final = 0.8
 SEED: Final = 0
@@ -81,8 +81,8 @@ def prompts_needed(plan: Plan, rollouts: int, *, is_paired: bool) -> Prompts:
     """How many prompts, with so many rollouts each in both runs, show the difference of a plan.
 
     is_paired: the same prompts in both, so that their difficulty falls out; what they gain does not,
-    where it is another one for each. Never fewer than LEAST_PROMPTS. Where the mean can't gain as much
-    (see least_share) what is found is less.
+    where it is another one for each. Never fewer than *Compare* has an interval of. Where the mean can't
+    gain as much (see least_share) what is found is less.
     """
     gains: tuple[Gain, ...] = ("by room", "alike") if plan.scale and is_paired else ("alike",)
     pools = [_pool(plan, rollouts, gain, is_paired=is_paired) for gain in gains]
@@ -95,14 +95,15 @@ def prompts_needed(plan: Plan, rollouts: int, *, is_paired: bool) -> Prompts:
     def powers(count: int) -> list[float]:
         return [_power(plan, rollouts, count, *pool, is_paired=is_paired) for pool in pools]
 
-    count = _least_count(lambda count: powers(count)[0], max(start, LEAST_PROMPTS))
+    least = LEAST_UNBOUNDED if is_paired and plan.scale is None else LEAST_PROMPTS
+    count = _least_count(lambda count: powers(count)[0], max(start, least), least)
     both = powers(count)
     return Prompts(count, (min(both), max(both)))
 
 
-def _least_count(power_of: Callable[[int], float], count: int) -> int:
-    """The count of prompts that has POWER, about; searched from a first one."""
-    few, enough = LEAST_PROMPTS - 1, 0
+def _least_count(power_of: Callable[[int], float], count: int, least: int) -> int:
+    """The count of prompts that has POWER, about, at least so many; searched from a first one."""
+    few, enough = least - 1, 0
     for _ in range(_ROUNDS):
         power = power_of(count)
         if _NEAR[0] <= power <= _NEAR[1]:

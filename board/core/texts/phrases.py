@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
-import numpy.typing as npt
 
-from board.core.arrays import FloatArray, divided
+from board.core.arrays import FloatArray, IntArray, divided
 
 _WORD: Final = re.compile(r"[^\W\d_]+(?:['’][^\W\d_]+)*")
 # Scripts that put no space between words: two signs in a row count as a word.
@@ -20,8 +18,13 @@ _ASCII_WORD: Final = re.compile(r"[a-z0-9]", re.ASCII)
 _LONGEST: Final = 3
 _LONGEST_WORD: Final = 40
 _STAGES: Final = 4
-# Thousands of phrases are looked at: at 4 standard errors chance makes fewer than one of them.
-_ERRORS: Final = 4.0
+_LEAST_TEXTS: Final = 5
+"""Said in fewer texts than that, or in all of them, nothing is beyond chance."""
+RATE: Final = 0.05
+"""Of trainings in which nothing changes, at most this share has any phrase that is called changed."""
+SHUFFLES: Final = 199
+SEED: Final = 0
+_ROUNDING: Final = 1e-9
 MOST_CHARACTERS: Final = 8000
 """Of a text that are looked at."""
 
@@ -74,28 +77,97 @@ def _beginning_at(text: str, spans: Sequence[tuple[int, int]]) -> Iterator[str]:
         yield text[start:end]
 
 
-def changed_phrases(texts: Sequence[Sequence[str]], most: int = 10) -> list[Changed]:
+def changed_phrases(
+    texts: Sequence[Sequence[str]],
+    groups: Sequence[Sequence[object]] | None = None,
+    most: int = 10,
+) -> list[Changed]:
     """The phrases whose share of texts changes most over a training, beyond chance. texts: by step.
+    groups: by step of each text its group, None: a text by itself, as all are without `groups`.
 
-    Compared are up to four stages, each of some steps in a row: the largest share with the smallest, as
-    two proportions (pooled), 4 standard errors apart at least. Of phrases within each other the one
-    that changes most is listed, of equal ones the longest.
+    Compared are up to four stages, each of some steps in a row: the largest share with the smallest.
+    Chance is told by shuffling which stage each group is of, SHUFFLES times (seed SEED): texts of a group
+    answer one prompt and are alike. A change counts that is larger, for how much the phrase varies
+    between groups, than the largest of all phrases in 95 % of shuffles (Westfall and Young 1993,
+    Resampling-based multiple testing). Of phrases within each other the one that changes most is listed,
+    of equal ones the longest.
     """
-    sizes = np.array([len(of_step) for of_step in texts], np.float64)
-    counts = [Counter(p for text in step for p in phrases_of(text)) for step in texts]
-    total = Counter[str]()
-    for of_step in counts:
-        total.update(of_step)
-    stages = np.array_split(np.arange(len(texts)), min(_STAGES, max(len(texts), 1)))
+    sizes = np.array([len(of_step) for of_step in texts], np.int64)
+    parts = np.array_split(np.arange(len(texts)), _STAGES)
+    stages = [part for part in parts if sizes[part].sum()]
+    said = _said_often([text for step in texts for text in step])
+    if len(stages) < 2 or not said:
+        return []
+    steps = np.arange(len(texts)).repeat(sizes)
+    group_of = _numbered(steps, [group for step in groups for group in step] if groups else None)
+    _, first = np.unique(group_of, return_index=True)
+    stage_of_group = np.searchsorted([part[-1] for part in stages], steps[first])
+    has = np.zeros((len(said), len(first)))
+    for row, places in enumerate(said.values()):
+        np.add.at(has[row], group_of[places], 1)
+    found = _beyond_chance(has, np.bincount(group_of), stage_of_group)
     changes: list[Changed] = []
-    for phrase, times in total.items():
-        # Said in fewer texts than that, or in all of them, nothing is beyond chance.
-        if _ERRORS < times < sizes.sum():
-            said = np.array([of_step[phrase] for of_step in counts], np.float64)
-            change = _change(said, sizes, stages)
-            if change is not None:
-                shares = tuple(divided(said, sizes).tolist())
-                changes.append(Changed(phrase, shares, *change))
+    for (phrase, places), ends in zip(said.items(), found, strict=True):
+        if ends is not None:
+            shares = divided(np.bincount(steps[places], minlength=len(texts)), sizes)
+            changes.append(Changed(phrase, tuple(shares.tolist()), *ends))
+    return _distinct(changes, most)
+
+
+def _numbered(steps: IntArray, groups: Sequence[object] | None) -> IntArray:
+    """[texts] the number of each one's group at its step."""
+    if groups is None:
+        return np.arange(len(steps))
+    names = [
+        (step, place if group is None else -1, group)
+        for place, (step, group) in enumerate(zip(steps.tolist(), groups, strict=True))
+    ]
+    numbers = {name: number for number, name in enumerate(dict.fromkeys(names))}
+    return np.array([numbers[name] for name in names])
+
+
+def _said_often(texts: Sequence[str]) -> dict[str, IntArray]:
+    """By phrase the places of the texts that say it; without those of fewer than _LEAST_TEXTS, or all."""
+    places: dict[str, list[int]] = {}
+    for place, text in enumerate(texts):
+        for phrase in phrases_of(text):
+            places.setdefault(phrase, []).append(place)
+    return {
+        phrase: np.array(own)
+        for phrase, own in places.items()
+        if _LEAST_TEXTS <= len(own) < len(texts)
+    }
+
+
+def _beyond_chance(
+    has: FloatArray, sizes: IntArray, stages: IntArray
+) -> list[tuple[float, float] | None]:
+    """Of each phrase the largest and the smallest share of a stage, the earlier first; None where chance
+    may explain them. has: [phrases, groups] texts with it; sizes, stages: [groups] texts, and the stage.
+    """
+    count = int(stages.max()) + 1
+    rng = np.random.default_rng(SEED)
+    spread = np.sqrt(((has - np.outer(has.sum(axis=1) / sizes.sum(), sizes)) ** 2).sum(axis=1))
+
+    def shares_of(of: IntArray) -> FloatArray:
+        member = np.equal.outer(of, np.arange(count)).astype(np.float64)
+        return has @ member / (sizes @ member)
+
+    def changes_of(shares: FloatArray) -> FloatArray:
+        return np.divide(np.ptp(shares, axis=1), spread, out=np.zeros(len(has)), where=spread > 0)
+
+    largest = [float(changes_of(shares_of(rng.permutation(stages))).max()) for _ in range(SHUFFLES)]
+    shares = shares_of(stages)
+    bound = np.sort(largest)[-int(RATE * (SHUFFLES + 1))]
+    is_more = changes_of(shares) > bound * (1 + _ROUNDING)
+    ends = [sorted((int(np.argmin(row)), int(np.argmax(row)))) for row in shares]
+    return [
+        (float(row[first]), float(row[then])) if more else None
+        for row, (first, then), more in zip(shares, ends, is_more.tolist(), strict=True)
+    ]
+
+
+def _distinct(changes: list[Changed], most: int) -> list[Changed]:
     changes.sort(key=lambda one: (-round(abs(one.change), 2), -len(one.phrase), one.phrase))
     distinct: list[Changed] = []
     for one in changes:
@@ -104,24 +176,3 @@ def changed_phrases(texts: Sequence[Sequence[str]], most: int = 10) -> list[Chan
             if len(distinct) == most:
                 break
     return distinct
-
-
-def _change(
-    counts: FloatArray, sizes: FloatArray, stages: Sequence[npt.NDArray[np.intp]]
-) -> tuple[float, float] | None:
-    """The largest and the smallest share of a stage, the earlier first; None where chance can explain
-    them.
-    """
-    sums = np.array([(counts[stage].sum(), sizes[stage].sum()) for stage in stages])
-    sums = sums[sums[:, 1] > 0]
-    if len(sums) < 2:
-        return None
-    shares = sums[:, 0] / sums[:, 1]
-    low, high = int(np.argmin(shares)), int(np.argmax(shares))
-    pooled = sums[[low, high], 0].sum() / sums[[low, high], 1].sum()
-    error = np.sqrt(pooled * (1 - pooled) * (1 / sums[[low, high], 1]).sum())
-    change = float(shares[high] - shares[low])
-    if change < _ERRORS * error or not change:
-        return None
-    first, then = sorted((low, high))
-    return float(shares[first]), float(shares[then])

@@ -22,6 +22,7 @@ from board.core.metrics.intervals import (
 )
 from board.core.metrics.seeds import LEAST
 from board.core.metrics.shares import with_interval, without_residue
+from board.core.metrics.skewed_means import interval_over_steps
 from board.core.metrics.trainer import PREFIX
 from board.query.compare.paired import TOTALS
 from board.query.run import Run
@@ -30,6 +31,8 @@ from board.query.trainer.metrics import TrainerMetrics
 
 LAST: Final = 10
 """Of more common steps the last so many."""
+_PAST: Final = 40
+"""Steps whose errors are computed, of a part of a run, to tell how skewed the means are."""
 EXPLAINED: Final = (
     "95 % intervals. Those of rollouts count groups, not rollouts; where a step has a single group, or "
     "the trainer logged the mean, they are over the steps, as far as 20 of them tell how these wander."
@@ -93,15 +96,16 @@ class _Course:
     least: FloatArray
     scale: Scale | None = None
     history: FloatArray = field(default_factory=lambda: np.zeros(0))
+    past_errors: FloatArray = field(default_factory=lambda: np.zeros(0))
 
     def at(self, steps: IntArray) -> _Course:
         """The course at these of its steps."""
         rows = np.searchsorted(self.steps, steps)
-        upto = self.mean[: int(rows[-1]) + 1]
+        upto, errors = (values[: int(rows[-1]) + 1] for values in (self.mean, self.error))
         mean, error, groups, count, least = (
             values[rows] for values in (self.mean, self.error, self.groups, self.count, self.least)
         )
-        return _Course(steps, mean, error, groups, count, least, self.scale, upto)
+        return _Course(steps, mean, error, groups, count, least, self.scale, upto, errors)
 
 
 def run_ends(
@@ -150,6 +154,15 @@ def run_ends(
     return ends
 
 
+def mean_at_end(run: Run, metric: str, steps: IntArray) -> Estimate:
+    """The mean of a metric over these last steps of a run, those without a value left out, with its
+    interval as of `run_ends`.
+    """
+    course = _of_rollouts(run, metric)
+    known = steps if course is None else np.intersect1d(steps, course.steps)
+    return UNKNOWN if course is None or not len(known) else _estimate(course.at(known))
+
+
 def _estimates(
     run: Run, courses: Mapping[str, _Course | None], steps: Mapping[str, IntArray], shift: int
 ) -> dict[str, Estimate]:
@@ -166,18 +179,28 @@ def _estimates(
         if metric in run.metrics and f"{base_name(metric)}_se" not in run.steps
     }
     if lacking:
-        low = min(int(course.steps[0]) for course in lacking.values())
+        low = min(int(_past(courses[metric], course)[0]) for metric, course in lacking.items())
         high = max(int(course.steps[-1]) for course in lacking.values())
         errors = errors_of(run.where(steps=(low, high)), [*lacking]).set_index("step")
         for metric, course in lacking.items():
-            own = errors.loc[course.steps]
+            own, past = (
+                errors.reindex(of) for of in (course.steps, _past(courses[metric], course))
+            )
             error, groups = (
                 _numbers(own, f"{base_name(metric)}_{part}") for part in ("se", "even")
             )
-            at[metric] = replace(course, error=error, groups=groups)
-    return {
-        metric: _estimate(at[metric], metric) if metric in at else UNKNOWN for metric in courses
-    }
+            past_errors = _numbers(past, f"{base_name(metric)}_se")
+            history = course.history[-len(past_errors) :]
+            at[metric] = replace(
+                course, error=error, groups=groups, history=history, past_errors=past_errors
+            )
+    return {metric: _estimate(at[metric]) if metric in at else UNKNOWN for metric in courses}
+
+
+def _past(whole: _Course | None, course: _Course) -> IntArray:
+    """The last _PAST steps of a course up to the last of those that are compared."""
+    assert whole is not None, "it has the steps of the other"
+    return whole.steps[whole.steps <= course.steps[-1]][-_PAST:]
 
 
 def _of_rollouts(run: Run, metric: str) -> _Course | None:
@@ -206,7 +229,7 @@ def _of_trainer(trainer: TrainerMetrics, metric: str) -> _Course | None:
     return _Course(curve.steps[known], mean, unknown, unknown, unknown, unknown)
 
 
-def _estimate(course: _Course, metric: str) -> Estimate:
+def _estimate(course: _Course) -> Estimate:
     """The mean over the steps of a course, each of them as much as the others."""
     count, value = len(course.steps), float(course.mean.mean())
     if not np.isfinite(course.error).all():
@@ -214,6 +237,10 @@ def _estimate(course: _Course, metric: str) -> Estimate:
         if count < LEAST or reach is None:
             return Estimate(value, np.nan, np.nan)
         return Estimate(value, value - reach, value + reach)
+    if course.scale is None:
+        past = course.history, course.past_errors
+        low, high = interval_over_steps(course.mean, course.error, course.groups, past)
+        return Estimate(value, max(low, 0.0) if (course.least >= 0).all() else low, high)
     squares = course.error**2
     with np.errstate(invalid="ignore", divide="ignore"):
         # Degrees of freedom of a sum of means: Welch 1947.
@@ -225,8 +252,7 @@ def _estimate(course: _Course, metric: str) -> Estimate:
         np.array([course.count.sum()]),
         course.scale,
     )
-    least = max(float(low[0]), 0.0) if (course.least >= 0).all() else float(low[0])
-    return Estimate(value, least, float(high[0]))
+    return Estimate(value, float(low[0]), float(high[0]))
 
 
 def _gap(first: Estimate, second: Estimate) -> Estimate:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from math import inf
 
 import numpy as np
 import pandas as pd
@@ -37,7 +38,8 @@ class PairedRuns:
 
     matched: how their steps were chosen. steps: the first and last compared step of each; None where they
     have none in common. keys, envs: [n] of the prompts, envs with None for those without. differences: by
-    metric, B minus A. deltas: by metric [n] of each prompt, NaN: not in both. reward_note: why totals of
+    metric, B minus A. deltas: by metric [n] of each prompt, NaN: not in both. most: by metric the most
+    that they can be, infinite where that is not known. reward_note: why totals of
     rewards are not one quantity in both; empty where they are. obstacle: why there are no differences.
     right_note: by which rule rollouts of both are right, and how many are not judged.
     """
@@ -48,6 +50,7 @@ class PairedRuns:
     envs: Sequence[str | None]
     differences: Mapping[str, PairedDifference]
     deltas: Mapping[str, FloatArray]
+    most: Mapping[str, float]
     reward_note: str = ""
     obstacle: str = ""
     right_note: str = ""
@@ -89,7 +92,7 @@ def paired_runs(
     means = _means(first, second, steps, wanted, rule) if steps else None
     if means is None:
         obstacle = _obstacle(first, second, matched, has_steps=steps is not None)
-        return PairedRuns(matched, steps, np.array([], np.int64), (), {}, {}, note, obstacle)
+        return PairedRuns(matched, steps, np.array([], np.int64), (), {}, {}, {}, note, obstacle)
     tables = [one.table for one in means]
     both = tables[0].index.intersection(tables[1].index, sort=False)
     own, other = tables[0].loc[both], tables[1].loc[both]
@@ -101,17 +104,22 @@ def paired_runs(
     if note and rule is not None and rule.column == "reward":
         deltas.pop(SOLVE_RATE, None)  # right by totals, of other parts in each
     deltas = {name: values for name, values in deltas.items() if np.isfinite(values).any()}
-    differences = {name: _paired(name, values) for name, values in deltas.items()}
+    most = {name: max(_largest_gap(one, name) for one in means) for name in deltas}
+    differences = {name: paired_difference(values, most[name]) for name, values in deltas.items()}
     envs = own["env"].astype(object).where(own["env"].notna(), None).tolist()
     keys = both.to_numpy(np.int64)
     obstacle = "" if differences else "no prompt is in both runs at these steps"
     right_note = _right_note(rule, means) if rule and SOLVE_RATE in deltas else ""
-    return PairedRuns(matched, steps, keys, envs, differences, deltas, note, obstacle, right_note)
+    return PairedRuns(
+        matched, steps, keys, envs, differences, deltas, most, note, obstacle, right_note
+    )
 
 
-def _paired(metric: str, deltas: FloatArray) -> PairedDifference:
-    is_share = metric == SOLVE_RATE or rollout_metric(metric).unit == "share"
-    return paired_difference(deltas, 1.0) if is_share else paired_difference(deltas)
+def _largest_gap(means: PromptMeans, metric: str) -> float:
+    """Between two means of a metric: 1 of shares, 2 where all values are -1, 0 or 1; else infinite."""
+    if metric == SOLVE_RATE or rollout_metric(metric).unit == "share":
+        return 1.0
+    return 2.0 if metric in means.of_three else inf
 
 
 def _right_note(rule: RightRule, means: Sequence[PromptMeans]) -> str:
@@ -139,12 +147,13 @@ def _obstacle(first: Run, second: Run, matched: Match, *, has_steps: bool) -> st
 class PromptMeans:
     """table: a row for each prompt, its key as index: the mean of each metric over its rollouts, its
     solve rate where that is known, and env, its environment. scored: rollouts with a score; judged: of
-    these.
+    these. of_three: the metrics all of whose values are -1, 0 or 1.
     """
 
     table: pd.DataFrame
     scored: int
     judged: int
+    of_three: frozenset[str]
 
 
 def _means(
@@ -187,7 +196,8 @@ def by_environment(runs: PairedRuns, metric: str) -> list[EnvDifference]:
     names = sorted({env for env in runs.envs if env})
     if len(names) < 2:
         return []
-    compared = [_paired(metric, runs.deltas[metric][envs == name]) for name in names]
+    deltas, most = runs.deltas[metric], runs.most[metric]
+    compared = [paired_difference(deltas[envs == name], most) for name in names]
     p = np.array([np.nan if one.p is None else one.p for one in compared])
     rates = [None if np.isnan(rate) else rate for rate in false_discovery_rates(p).tolist()]
     return [EnvDifference(*one) for one in zip(names, compared, rates, strict=True)]
@@ -213,7 +223,10 @@ def means_of_prompts(
     """
     if PROMPT_KEY not in run.rows.names:
         return None
-    means = "".join(f", avg(v{i}) AS m{i}" for i in range(len(columns)))
+    means = "".join(
+        f", avg(v{i}) AS m{i}, bool_and(v{i} IN (-1, 0, 1)) AS three{i}"
+        for i in range(len(columns))
+    )
     values = "".join(
         f", CAST({run.column(name)} AS DOUBLE) AS v{i}" for i, name in enumerate(columns)
     )
@@ -229,13 +242,18 @@ def means_of_prompts(
     """).to_pandas()
     names = {f"m{i}": name for i, name in enumerate(columns)}
     table = table.rename(columns=names).set_index("key")
+    of_three = frozenset(
+        name
+        for i, name in enumerate(columns)
+        if table.pop(f"three{i}").fillna(value=True).astype(bool).all()
+    )
     if not rule:
-        return PromptMeans(table, 0, 0)
+        return PromptMeans(table, 0, 0, of_three)
     scored, graded, solved = (
         table.pop(name).to_numpy(np.float64) for name in ("scored", "graded", "right")
     )
     table[SOLVE_RATE] = divided(solved, graded)
-    return PromptMeans(table, int(scored.sum()), int(graded.sum()))
+    return PromptMeans(table, int(scored.sum()), int(graded.sum()), of_three)
 
 
 def _numbers(column: pd.Series) -> FloatArray:

@@ -17,6 +17,7 @@ from board.core.metrics.paired import (
     false_discovery_rates,
     paired_difference,
 )
+from board.core.metrics.skewed_means import LEAST_UNBOUNDED
 from board.query.compare.answer import Outcome, answer, metric_name, summary
 from board.query.compare.diverged import NULL
 from board.query.compare.matching import Match
@@ -152,7 +153,8 @@ def _differences(pair: Compared, paired: PairedRuns, among: tuple[Run, ...]) -> 
     words = (
         f"B − A on {counted(len(paired.keys), 'prompt')} that both saw, {paired.steps_text}. "
         f"A: {a} · B: {b}. The interval is over prompts (Student's t, corrected for skewness); there is "
-        f"none for fewer than {LEAST_PROMPTS}, or where all differ by the same. "
+        f"none for fewer than {LEAST_PROMPTS}, {LEAST_UNBOUNDED} of values that may be of any size, or "
+        "where all differ by the same. "
         f"Solve rate: {paired.right_note or 'not compared'}."
     )
     st.caption(plain(words, 900))

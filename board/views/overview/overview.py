@@ -24,10 +24,12 @@ from board.core.metrics.definitions import (
     rollout_metric,
 )
 from board.core.metrics.recent import ERRORS, WINDOW, Recent, recent, window_of
+from board.core.metrics.shares import interval
 from board.errors import BoardError
 from board.export.file_names import file_of
 from board.export.run_pages import overview_page
 from board.query import splits
+from board.query.compare.ends import mean_at_end
 from board.query.open_run import Run
 from board.query.outlines import is_outline
 from board.views.frame import sidebar
@@ -87,12 +89,12 @@ def _caption(run: Run) -> str:
     else:
         words = f"Mean of step {window[0]}"
     if len(steps) == 1:
-        return f"{words}."
+        return f"{words}, 95 % interval."
     if np.count_nonzero(steps <= until) < _COMPARED_STEPS:
-        return f"{words} ± standard error. The change is shown from {_COMPARED_STEPS} steps on."
+        return f"{words}, 95 % interval. The change is shown from {_COMPARED_STEPS} steps on."
     change = f"its change from the {WINDOW} before"
     chance = f"Grey: within {ERRORS:g} of these, as 95 % of changes by chance are."
-    return f"{words} and {change}, ± standard error. {chance}"
+    return f"{words}, 95 % interval, and {change}, ± standard error. {chance}"
 
 
 def _show_tiles(run: Run, kl: str) -> None:
@@ -130,7 +132,7 @@ def _tile(run: Run, metric: Metric, ink: str) -> Tile:
         one_line(label, 60),
         one_line(unit, 20),
         number(now.mean, metric.unit),
-        _error(run, stem, metric.unit),
+        _interval(run, metric),
         change,
         note,
         _tone(metric, now),
@@ -140,16 +142,13 @@ def _tile(run: Run, metric: Metric, ink: str) -> Tile:
     )
 
 
-def _error(run: Run, stem: str, unit: str) -> str:
-    """The standard error of the mean over the last steps, taken as independent of each other."""
-    if f"{stem}_se" not in run.steps:
+def _interval(run: Run, metric: Metric) -> str:
+    """The 95 % interval of the mean over the last steps; empty where there is none."""
+    steps = window_of(run.steps["step"].to_numpy(np.int64), int(state.get("step")))
+    mean = mean_at_end(run, metric.name, steps)
+    if not np.isfinite(mean.high - mean.low):
         return ""
-    last = run.steps[run.steps["step"] <= int(state.get("step"))].tail(WINDOW)
-    errors = last[f"{stem}_se"][last[f"{stem}_n"] > 0].to_numpy(np.float64)
-    if not len(errors) or not np.isfinite(errors).all():
-        return ""
-    error = float(np.sqrt((errors**2).sum()) / len(errors))
-    return f"± {100 * error:.1f}" if unit == "share" else f"± {number(float(f'{error:.2g}'))}"
+    return interval(mean.low, mean.high, metric.unit)
 
 
 def _change(now: Recent, unit: str, *, is_enough: bool) -> tuple[str, str]:

@@ -12,6 +12,7 @@ from board.charts.step_charts import distribution
 from board.core.expression_tree import text_literal
 from board.core.metrics.definitions import REWARD_PART, reward_parts
 from board.core.metrics.shares import percent
+from board.core.metrics.skewed_means import LEAST_UNBOUNDED
 from board.query.open_run import Run
 from board.query.prompts import length_column, written_key
 from board.query.tasks import Tasks
@@ -27,7 +28,7 @@ _ACROSS, _MOST_ACROSS = 3, 4
 _MOST_PIXELS: Final = 460
 _INTERVAL: Final = (
     "95 % interval of the mean reward: Agresti and Coull's where all are 0 or 1, of four or more; else "
-    "Student's t and its like without skewness, of four or more."
+    f"Student's t and its like without skewness, of {LEAST_UNBOUNDED} or more."
 )
 
 

@@ -10,6 +10,7 @@ from benchmarks import (
     simulated_groups,
     simulated_runs,
     simulated_steps,
+    simulated_tails,
     simulated_uneven,
 )
 
@@ -40,6 +41,9 @@ SIMULATIONS = (
     (simulated_uneven.skewed_seeds, 15),
     (simulated_fresh.fresh_series, 12),
     (simulated_fresh.fresh_prompts, 20),
+    (simulated_tails.tails_of_prompts, 20),
+    (simulated_tails.tails_of_groups, 15),
+    (simulated_tails.phrases_over_steps, 3),
 )
 
 
