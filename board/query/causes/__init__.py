@@ -32,8 +32,9 @@ from board.index.segments import (
     Column,
 )
 from board.query.causes.broken_answers import broken_answer_case, broken_answers
+from board.query.causes.earned import Earned, earned_in
 from board.query.causes.failed_scoring import failed_scoring, failed_scoring_case
-from board.query.causes.same_endings import conditions, floor_of, same_endings
+from board.query.causes.same_endings import conditions, same_endings
 from board.query.database import quoted
 
 CAUSE, CAUSE_EVIDENCE, CAUSE_PATTERN, CAUSE_BASIS = CAUSE_COLUMNS
@@ -62,12 +63,12 @@ class _Case:
 class Signs:
     """What a run's rollouts show together.
 
-    floor: the lowest reward, which says nothing good of a rollout.
+    earned: what rollouts earned, and from where on they were paid.
     endings, broken, notes: tables of what same_endings, broken_answers and failed_scoring find; empty
     where they find nothing.
     """
 
-    floor: float
+    earned: Earned
     endings: str = ""
     broken: str = ""
     notes: str = ""
@@ -81,15 +82,15 @@ def create_signs(
     names: Collection[str],
 ) -> Signs:
     """Creates the tables of Signs. tables: their names; view, names: of the run's rows and columns."""
-    floor = floor_of(read, view, names)
+    earned = earned_in(read, view, names)
     created: list[str] = []
     for table, sql_of in zip(tables, (same_endings, broken_answers, failed_scoring), strict=True):
         rows = None
-        if sql := sql_of(view, names, floor):
+        if sql := sql_of(view, names, earned):
             cursor.execute(f"CREATE TABLE {table} AS {sql}")
             rows = cursor.execute(f"SELECT 1 FROM {table} LIMIT 1").fetchone()
         created.append(table if rows else "")
-    return Signs(floor, *created)
+    return Signs(earned, *created)
 
 
 def cause_sql(name: str, names: Collection[str], patterns: CausePatterns, signs: Signs) -> str:
@@ -138,9 +139,8 @@ def _value_of(cases: Sequence[_Case], name: str) -> str:
 
 def _cases(names: Collection[str], patterns: CausePatterns, signs: Signs) -> Sequence[_Case]:
     """In the order in which they are tried."""
-    has_reward = "reward" in names
-    reward = "nullif(reward, 'nan'::DOUBLE)" if has_reward else "NULL"
-    is_paid = f"{reward} > {signs.floor!r}"
+    has_reward = bool(signs.earned.value)
+    reward, is_paid = signs.earned.or_nothing, signs.earned.is_paid
     cases = [*_recorded_cases(names, patterns, reward)]
     unclear = _is_unclear() if FAILURE in names else "false"
     if FAILURE in names and has_reward:
@@ -167,8 +167,8 @@ def _cases(names: Collection[str], patterns: CausePatterns, signs: Signs) -> Seq
         for said, when in conditions(names, signs.endings)
     ]
     if has_reward:
-        earned = "'reward ' || round(reward, 4)"
-        cases.append(_Case("'policy'", earned, "", f"{reward} <= 0"))
+        said = f"'{signs.earned.said} ' || round({reward}, 4)"
+        cases.append(_Case("'policy'", said, "", f"NOT {is_paid}"))
     return cases
 
 

@@ -21,11 +21,12 @@ from board.index.segments import (
     LAST_OUTPUT_KEY,
     PROMPT_KEY,
 )
+from board.query.causes.earned import Earned
 from board.query.causes.same_endings import SPEAKS_OF_ERROR
 from board.query.database import quoted
 
 _NEEDS: Final = frozenset(
-    (PROMPT_KEY, FIRST_CALL, FIRST_OUTPUT_KEY, LAST_OUTPUT, LAST_OUTPUT_KEY, "reward")
+    (PROMPT_KEY, FIRST_CALL, FIRST_OUTPUT_KEY, LAST_OUTPUT, LAST_OUTPUT_KEY)
 )
 _LEAST: Final = 4
 """Calls that got it in one rollout and another answer in another, and prompts that end with it."""
@@ -43,15 +44,15 @@ prompt, and may mislead.
 """
 
 
-def broken_answers(view: str, names: Collection[str], floor: float) -> str:
+def broken_answers(view: str, names: Collection[str], earned: Earned) -> str:
     """SQL for (ending, said, cause): the key of such an answer, what is said of it, and "tool_error"
     where it is one beyond chance or speaks of an error, else "unknown"; empty where the log does not
     have what it takes.
     """
-    if not _NEEDS.issubset(names):
+    if not earned.value or not _NEEDS.issubset(names):
         return ""
     call, answer, ending = map(quoted, (FIRST_CALL, FIRST_OUTPUT_KEY, LAST_OUTPUT_KEY))
-    is_paid = f"coalesce(nullif(reward, 'nan'::DOUBLE) > {floor!r}, false)"
+    is_paid = f"coalesce({earned.is_paid}, false)"
     return f"""
         WITH answers AS (
             SELECT {PROMPT_KEY} AS prompt, {call} AS call, {answer} AS answer, count(*) AS rollouts,

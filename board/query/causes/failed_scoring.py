@@ -12,6 +12,7 @@ from typing import Final
 
 from board.core.failures.causes import MOST_CHARACTERS, NOTED
 from board.index.segments import FAILURE, PROMPT_KEY
+from board.query.causes.earned import Earned
 from board.query.database import quoted
 
 _LEAST_ROLLOUTS: Final = 2
@@ -28,13 +29,13 @@ def masked_note() -> str:
     return f"regexp_replace({quoted(FAILURE)}, '{_MASKED}', '#', 'g')"
 
 
-def failed_scoring(view: str, names: Collection[str], floor: float) -> str:
+def failed_scoring(view: str, names: Collection[str], earned: Earned) -> str:
     """SQL for (note, said): such notes, masked, and what is said of them; empty where nothing of the kind
     is recorded.
     """
-    if not {FAILURE, PROMPT_KEY, "reward"} <= {*names}:
+    if not earned.value or not {FAILURE, PROMPT_KEY} <= {*names}:
         return ""
-    reward = "nullif(reward, 'nan'::DOUBLE)"
+    reward = earned.value
     return f"""
         WITH rewards AS (
             SELECT count(*) AS rollouts, count(*) - count({reward}) AS missing FROM {view}),
@@ -46,7 +47,7 @@ def failed_scoring(view: str, names: Collection[str], floor: float) -> str:
             SELECT note, count(*) AS own, count(*) - count(reward) AS own_missing,
                 count(DISTINCT prompt) AS prompts
             FROM noted GROUP BY note
-            HAVING own >= {_LEAST_ROLLOUTS} AND coalesce(max(reward) <= {floor!r}, true))
+            HAVING own >= {_LEAST_ROLLOUTS} AND coalesce(max(reward) <= {earned.floor!r}, true))
         SELECT note, concat('no rewarded rollout has it, of ', own, ' of ', prompts, ' prompts ',
                 own_missing, ' have no reward at all: ') AS said
         FROM notes CROSS JOIN rewards
