@@ -14,9 +14,11 @@ from typing import Any, Final
 import orjson
 
 from board.core.texts.messages import tool_calls
+from board.formats.call_shapes import call_shape, is_echo
 from board.formats.last_outputs import (
     TAIL,
     LastOutput,
+    call_in,
     last_of,
     last_output,
     may_have_outputs,
@@ -42,11 +44,12 @@ _SAYS_WHAT: Final = re.compile(r"\w\W+\w")
 
 @dataclass(frozen=True, slots=True)
 class FirstOutput:
-    """call: the tool and its arguments as one text. output: what it answered, masked, its first 300
+    """call: the tool and its arguments as one text; shape: see call_shape. output: what it answered, masked, its first 300
     characters; where that has no word, not masked: results that are numbers have nothing in common.
     """
 
     call: str
+    shape: str
     output: str
 
 
@@ -58,8 +61,8 @@ class ToolOutputs:
     last: LastOutput | None
 
 
-def tool_outputs(messages: Sequence[Mapping[str, Any]]) -> ToolOutputs | None:
-    """Of a conversation; None where no tool answered."""
+def tool_outputs(messages: Sequence[Mapping[str, Any]], prompt: str = "") -> ToolOutputs | None:
+    """Of a conversation; None where no tool answered. prompt: what was asked besides."""
     places = output_places(messages)
     if not places:
         return None
@@ -67,32 +70,46 @@ def tool_outputs(messages: Sequence[Mapping[str, Any]]) -> ToolOutputs | None:
     last = last_output(messages, places[-1])
     if not (call := _call_of(messages, place)):
         return ToolOutputs(None, last)
+    if last is not None and is_echo(_call_of(messages, places[-1]), last.text):
+        last = None
     is_last = len(places) == 1
+    asked = "\n".join([prompt, *(message_text(m) for m in messages[:place] if m.get("role") == "user")])
     said = _said_of(last) if last and is_last else _said(message_text(messages[place]))
-    return ToolOutputs(FirstOutput(call, said), last)
+    return ToolOutputs(FirstOutput(call, call_shape(call, asked), said), last)
 
 
-def tool_outputs_in_texts(responses: Sequence[str | None]) -> list[ToolOutputs | None]:
+def tool_outputs_in_texts(
+    responses: Sequence[str | None], prompts: Sequence[str | None]
+) -> list[ToolOutputs | None]:
     """Of responses that are each one text, with outputs in tags. The first ones are left out where none
     of all responses ends with one.
     """
     if not may_have_outputs(responses):
         return [None] * len(responses)
-    return [None if text is None else tool_outputs_in_text(text) for text in responses]
+    return [
+        None if text is None else tool_outputs_in_text(text, prompt)
+        for text, prompt in zip(responses, prompts, strict=True)
+    ]
 
 
-def tool_outputs_in_text(response: str) -> ToolOutputs | None:
+def tool_outputs_in_text(response: str, prompt: str | None) -> ToolOutputs | None:
     """Of one response."""
     at_end = [*outputs_in(response[-TAIL:])]
     last = last_of(at_end)
+    if last is not None and is_echo(_action_before(at_end[-1]), last.text):
+        last = None
     is_all = len(response) <= TAIL
     output = next(iter(at_end), None) if is_all else next(outputs_in(response[:_HEAD]), None)
     if output is None:
         return None if last is None else ToolOutputs(None, last)
-    if not (call := _action_in(response[: output.start()])):
+    if not (call := _action_before(output)):
         return ToolOutputs(None, last)
     said = _said_of(last) if last and output is at_end[-1] else _said(without_tags(output))
-    return ToolOutputs(FirstOutput(call, said), last)
+    return ToolOutputs(FirstOutput(call, call_shape(call, prompt or ""), said), last)
+
+
+def _action_before(output: re.Match[str]) -> str:
+    return call_in(output) or _action_in(output.string[: output.start()])
 
 
 def _said(text: str) -> str:

@@ -62,7 +62,7 @@ def column_name(key: str) -> str:
 
 _TOOL_COLUMNS: Final = (*segments.TURN_COLUMNS, segments.TOOLS)
 _LAST: Final = (segments.LAST_OUTPUT, segments.LAST_OUTPUT_KEY, segments.LAST_TOOL)
-_OUTPUTS: Final = (*_LAST, segments.FIRST_CALL, segments.FIRST_OUTPUT_KEY)
+_OUTPUTS: Final = (*_LAST, segments.FIRST_CALL, segments.FIRST_SHAPE, segments.FIRST_OUTPUT_KEY)
 
 
 def _outputs(rollouts: FieldColumns) -> Values:
@@ -70,7 +70,8 @@ def _outputs(rollouts: FieldColumns) -> Values:
     responses = rollouts.texts.get("response")
     if responses is None:
         return []
-    outputs = tool_outputs_in_texts(responses)
+    prompts = rollouts.texts.get("prompt") or [None] * len(responses)
+    outputs = tool_outputs_in_texts(responses, prompts)
     if rollouts.messages is None or rollouts.outputs is None:
         return outputs
     of_messages = zip(outputs, rollouts.messages, rollouts.outputs, strict=True)
@@ -85,6 +86,7 @@ def _output_columns(outputs: ToolOutputs | None) -> dict[str, Any]:
         row |= zip(_LAST, (last.text, key_of_text(same) if same else None, last.tool), strict=True)
     if outputs is not None and (first := outputs.first) is not None:
         row[segments.FIRST_CALL] = key_of_text(first.call)
+        row[segments.FIRST_SHAPE] = key_of_text(first.shape)
         row[segments.FIRST_OUTPUT_KEY] = key_of_text(first.output)
     return row
 
@@ -144,10 +146,10 @@ def row_of(
         segments.FAILURE: failure_of_fields(texts, record.extras),
     }
     if record.messages:
-        row |= _output_columns(tool_outputs(record.messages))
+        row |= _output_columns(tool_outputs(record.messages, texts.get("prompt") or ""))
         row |= _tool_columns(tool_use(record.messages))
     elif "response" in texts:
-        row |= _output_columns(tool_outputs_in_text(texts["response"]))
+        row |= _output_columns(tool_outputs_in_text(texts["response"], texts.get("prompt")))
     prompt, response = whole = [whole_text(record, vocabulary, name) for name in TEXTS]
     for name, begin, text in zip(TEXTS, previews(record, vocabulary), whole, strict=True):
         row |= {name: begin, WHOLE + name: None if text == begin else text}

@@ -17,6 +17,7 @@ from board.core.failures.causes import MOST_CHARACTERS
 from board.index.segments import (
     FIRST_CALL,
     FIRST_OUTPUT_KEY,
+    FIRST_SHAPE,
     LAST_OUTPUT,
     LAST_OUTPUT_KEY,
     PROMPT_KEY,
@@ -26,7 +27,7 @@ from board.query.causes.same_endings import SPEAKS_OF_ERROR
 from board.query.database import quoted
 
 _NEEDS: Final = frozenset(
-    (PROMPT_KEY, FIRST_CALL, FIRST_OUTPUT_KEY, LAST_OUTPUT, LAST_OUTPUT_KEY)
+    (PROMPT_KEY, FIRST_SHAPE, FIRST_OUTPUT_KEY, LAST_OUTPUT, LAST_OUTPUT_KEY)
 )
 _LEAST: Final = 4
 """Calls that got it in one rollout and another answer in another, and prompts that end with it."""
@@ -51,7 +52,7 @@ def broken_answers(view: str, names: Collection[str], earned: Earned) -> str:
     """
     if not earned.value or not _NEEDS.issubset(names):
         return ""
-    call, answer, ending = map(quoted, (FIRST_CALL, FIRST_OUTPUT_KEY, LAST_OUTPUT_KEY))
+    call, answer, ending = map(quoted, (FIRST_SHAPE, FIRST_OUTPUT_KEY, LAST_OUTPUT_KEY))
     is_paid = f"coalesce({earned.is_paid}, false)"
     return f"""
         WITH answers AS (
