@@ -17,8 +17,9 @@ _MOST: Final = 600
 _MOST_OF_PROMPT: Final = 20_000
 _LONG: Final = 4
 """Characters of a term that counts as the prompt's where it is a piece of a longer one."""
-ECHOED: Final = re.compile(r"""(["'])((?:(?!\1)[^\n]){8,200})\1""")
-"""A text within a call."""
+_QUOTED: Final = (re.compile(r"'([^'\n]{8,200})'"), re.compile(r'"([^"\n]{8,200}?)\\?"'))
+"""Texts within a call, also where it is JSON."""
+_HERE: Final = re.compile(r"\blocalhost\b|\b127\.0\.0\.1\b")
 
 
 def call_shape(call: str, prompt: str) -> str:
@@ -35,5 +36,10 @@ def call_shape(call: str, prompt: str) -> str:
 
 
 def is_echo(call: str, output: str) -> bool:
-    """Whether an output says what a text within the call says: the program printed it."""
-    return any(" " in found[2] and found[2] in output for found in ECHOED.finditer(call))
+    """Whether an output is of the call's doing: it says what a text within the call says, or is about the
+    machine itself, which the call asked something of.
+    """
+    if _HERE.search(output) and _HERE.search(call):
+        return True
+    quoted = (found[1] for pattern in _QUOTED for found in pattern.finditer(call))
+    return any(" " in text and text in output for text in quoted)

@@ -145,11 +145,15 @@ def masked(text: str) -> str:
     """
     if not text:
         return EMPTY
+    if _STATUS.fullmatch(text):
+        return text.lower()
     text = _HOSTS_AND_NUMBERS.sub("#", _PATHS.sub("/#", text.lower()))
     return text if _WORD.search(text) else ""
 
 
 EMPTY: Final = "(nothing)"
+_STATUS: Final = re.compile(r"\W*(?:[45]\d\d|(?:[^\W\d]+\W+){1,3}-?\d{1,3})\W*")
+"""A text that is little more than a number, which then is what it says: an exit code, a status."""
 
 
 def output_places(messages: Sequence[Mapping[str, Any]]) -> Sequence[int]:

@@ -20,7 +20,8 @@ from board.core.tokens.vocabulary import Vocabulary, id_texts
 from board.errors import RecordError
 from board.formats.columns import FieldColumns, Values
 from board.formats.failures.any_field import failure_of_fields, failures_of_columns
-from board.formats.first_outputs import (
+from board.formats.answered_calls import (
+    AnsweredCall,
     ToolOutputs,
     tool_outputs,
     tool_outputs_in_text,
@@ -62,7 +63,8 @@ def column_name(key: str) -> str:
 
 _TOOL_COLUMNS: Final = (*segments.TURN_COLUMNS, segments.TOOLS)
 _LAST: Final = (segments.LAST_OUTPUT, segments.LAST_OUTPUT_KEY, segments.LAST_TOOL)
-_OUTPUTS: Final = (*_LAST, segments.FIRST_CALL, segments.FIRST_SHAPE, segments.FIRST_OUTPUT_KEY)
+_CALLS: Final = (segments.CALLS, segments.CALL_SHAPES, segments.ANSWERS)
+_OUTPUTS: Final = (*_LAST, *_CALLS)
 
 
 def _outputs(rollouts: FieldColumns) -> Values:
@@ -84,11 +86,18 @@ def _output_columns(outputs: ToolOutputs | None) -> dict[str, Any]:
     if outputs is not None and (last := outputs.last) is not None:
         same = last.normalized
         row |= zip(_LAST, (last.text, key_of_text(same) if same else None, last.tool), strict=True)
-    if outputs is not None and (first := outputs.first) is not None:
-        row[segments.FIRST_CALL] = key_of_text(first.call)
-        row[segments.FIRST_SHAPE] = key_of_text(first.shape)
-        row[segments.FIRST_OUTPUT_KEY] = key_of_text(first.output)
+    if outputs is not None and outputs.calls:
+        row |= zip(_CALLS, zip(*_keys_of_calls(outputs.calls), strict=True), strict=True)
     return row
+
+
+def _keys_of_calls(calls: Sequence[AnsweredCall]) -> Iterator[tuple[int, int, int]]:
+    """Of each call a hash of it and all before it, one of their shapes, and one of its answer."""
+    before = shapes_before = 0
+    for call in calls:
+        before = key_of_text(f"{before}\n{call.call}")
+        shapes_before = key_of_text(f"{shapes_before}\n{call.shape}")
+        yield before, shapes_before, key_of_text(call.output)
 
 
 def _tool_columns(use: ToolUse | None) -> dict[str, Any]:
