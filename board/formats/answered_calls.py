@@ -29,6 +29,7 @@ from board.formats.last_outputs import (
     without_tags,
 )
 from board.formats.messages import message_text
+from board.formats.rollout_end import end_in_text, end_of
 
 _HEAD: Final = 6_000
 """Characters of a response that are looked at."""
@@ -59,18 +60,20 @@ class AnsweredCall:
 @dataclass(frozen=True, slots=True)
 class ToolOutputs:
     """The first calls with an output, of a call that was repeated at once the last time; and the last
-    output of a tool in a rollout, None where it has none of use.
+    output of a tool in a rollout, None where it has none of use. ends: see end_of.
     """
 
     calls: Sequence[AnsweredCall]
     last: LastOutput | None
+    ends: str | None = None
 
 
 def tool_outputs(messages: Sequence[Mapping[str, Any]], prompt: str = "") -> ToolOutputs | None:
     """Of a conversation; None where no tool answered. prompt: what was asked besides."""
     places = output_places(messages)
+    ends = end_of(messages)
     if not places:
-        return None
+        return None if ends is None else ToolOutputs((), None, ends)
     last = last_output(messages, places[-1])
     if last is not None and is_echo(_call_of(messages, places[-1]), last.text):
         last = None
@@ -84,7 +87,7 @@ def tool_outputs(messages: Sequence[Mapping[str, Any]], prompt: str = "") -> Too
         said = _said_of(last) if last and is_last else _said(message_text(messages[place]))
         if not _add(calls, call, asked, said):
             break
-    return ToolOutputs(calls, last)
+    return ToolOutputs(calls, last, ends)
 
 
 def _add(calls: list[AnsweredCall], call: str, asked: str, output: str) -> bool:
@@ -114,6 +117,7 @@ def tool_outputs_in_texts(
 
 def tool_outputs_in_text(response: str, prompt: str | None) -> ToolOutputs | None:
     """Of one response."""
+    ends = end_in_text(response)
     at_end = [*outputs_in(response[-TAIL:])]
     last = last_of(at_end)
     if last is not None and is_echo(_action_before(at_end[-1]), last.text):
@@ -121,7 +125,7 @@ def tool_outputs_in_text(response: str, prompt: str | None) -> ToolOutputs | Non
     is_all = len(response) <= TAIL
     outputs = at_end if is_all else [*islice(outputs_in(response[:_HEAD]), _MOST_CALLS)]
     if not outputs:
-        return None if last is None else ToolOutputs((), last)
+        return None if last is None and ends is None else ToolOutputs((), last, ends)
     calls: list[AnsweredCall] = []
     for output in outputs:
         if not (call := _action_before(output)):
@@ -130,7 +134,7 @@ def tool_outputs_in_text(response: str, prompt: str | None) -> ToolOutputs | Non
         said = _said_of(last) if last and is_last else _said(without_tags(output))
         if not _add(calls, call, prompt or "", said):
             break
-    return ToolOutputs(calls, last)
+    return ToolOutputs(calls, last, ends)
 
 
 def _action_before(output: re.Match[str]) -> str:

@@ -57,6 +57,8 @@ CALLS, CALL_SHAPES, ANSWERS = (WHOLE + name for name in ("calls", "call_shapes",
 """Columns of the first calls of tools, in lists of equal length: a hash of each with those before it, one
 of their shapes without what the prompt says, and one of its answer, equal to LAST_OUTPUT_KEY where that
 says the same; see formats.answered_calls."""
+ENDS: Final = WHOLE + "ends"
+"""Column: what a rollout with tools ends with; see formats.rollout_end."""
 TOOLS: Final = WHOLE + "tools"
 """Column: the tools that were called, each with its calls, those that got a result, and errors."""
 TURN_COLUMNS: Final = ("turns", "tool_calls", "tool_errors")
@@ -87,7 +89,7 @@ _SCORES: Final = (
 _TYPES: Final[Mapping[str, pa.DataType]] = {
     **dict.fromkeys(WHOLE_NUMBERS, pa.int64()),
     **dict.fromkeys(_SCORES, pa.float64()),
-    **dict.fromkeys((*TEXTS, *WHOLE_TEXTS, FAILURE, LAST_OUTPUT, LAST_TOOL), pa.string()),
+    **dict.fromkeys((*TEXTS, *WHOLE_TEXTS, FAILURE, LAST_OUTPUT, LAST_TOOL, ENDS), pa.string()),
     LAST_OUTPUT_KEY: pa.int64(),
     **dict.fromkeys((CALLS, CALL_SHAPES, ANSWERS), pa.list_(pa.int64())),
     MESSAGES: pa.list_(

@@ -136,10 +136,17 @@ def failure_of_fields(texts: Mapping[str, str], extras: Mapping[str, Any]) -> st
 
 
 def _surer(known: str | None, other: str | None) -> str | None:
-    """What another field says where what is known is a word: aborted with an exception has a reason."""
-    if not known or (_SAYS_THAT_ALONE.match(known) and other and _SAYS_WHY.match(other)):
-        return other or known
-    return known
+    """What another field says where what is known is a word: aborted with an exception has a reason. Beside
+    such a word a note says why, in whatever words.
+    """
+    if not known or not other or not (word := _SAYS_THAT_ALONE.match(known)):
+        return known or other
+    if _SAYS_WHY.match(other):
+        return other
+    if not other.startswith(NOTED):
+        return known
+    evidence = f"{known[word.end(1) + 2 :]}, {other[len(NOTED) + 2 :]}"
+    return undecided(evidence, "aborted" if word[1] == "aborted" else None)
 
 
 def failures_of_columns(texts: Mapping[str, Values], extras: Mapping[str, Values]) -> Values:
@@ -360,7 +367,7 @@ def _note(path: Sequence[str], value: object) -> str | None:
 
 
 _KNOWN, _REASON = "failure", "finish_reason"
-_SAYS_THAT_ALONE: Final = re.compile(r"(?:aborted|unknown|\?): [\w.]+=[\w-]*$")
+_SAYS_THAT_ALONE: Final = re.compile(r"(aborted|unknown|\?): [\w.]+=[\w-]*$")
 """A failure of which a reader knows one word, such as a status."""
 _SAYS_WHY: Final = re.compile(r"[a-z?][a-z_]*: [^=]*=.*[^\w-]", re.DOTALL)
 """One of which a field has a text."""

@@ -64,7 +64,7 @@ def column_name(key: str) -> str:
 _TOOL_COLUMNS: Final = (*segments.TURN_COLUMNS, segments.TOOLS)
 _LAST: Final = (segments.LAST_OUTPUT, segments.LAST_OUTPUT_KEY, segments.LAST_TOOL)
 _CALLS: Final = (segments.CALLS, segments.CALL_SHAPES, segments.ANSWERS)
-_OUTPUTS: Final = (*_LAST, *_CALLS)
+_OUTPUTS: Final = (*_LAST, *_CALLS, segments.ENDS)
 
 
 def _outputs(rollouts: FieldColumns) -> Values:
@@ -86,6 +86,8 @@ def _output_columns(outputs: ToolOutputs | None) -> dict[str, Any]:
     if outputs is not None and (last := outputs.last) is not None:
         same = last.normalized
         row |= zip(_LAST, (last.text, key_of_text(same) if same else None, last.tool), strict=True)
+    if outputs is not None and outputs.ends:
+        row[segments.ENDS] = outputs.ends
     if outputs is not None and outputs.calls:
         row |= zip(_CALLS, zip(*_keys_of_calls(outputs.calls), strict=True), strict=True)
     return row

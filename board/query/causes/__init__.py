@@ -29,11 +29,13 @@ from board.index.segments import (
     LAST_OUTPUT,
     LAST_TOOL,
     MESSAGES,
+    PROMPT_KEY,
     Column,
 )
 from board.query.causes.broken_answers import broken_answer_case, broken_answers
+from board.query.causes.early_ends import EarlyEnds, early_end_cases, early_ends
 from board.query.causes.earned import Earned, earned_in
-from board.query.causes.failed_scoring import failed_scoring, failed_scoring_case
+from board.query.causes.failed_scoring import failed_scoring, failed_scoring_case, unscored_prompts
 from board.query.causes.same_endings import conditions, same_endings
 from board.query.database import quoted
 
@@ -69,6 +71,8 @@ class Signs:
     """
 
     earned: Earned
+    early: EarlyEnds | None = None
+    unscored: str = ""
     endings: str = ""
     broken: str = ""
     notes: str = ""
@@ -84,13 +88,14 @@ def create_signs(
     """Creates the tables of Signs. tables: their names; view, names: of the run's rows and columns."""
     earned = earned_in(read, view, names)
     created: list[str] = []
-    for table, sql_of in zip(tables, (same_endings, broken_answers, failed_scoring), strict=True):
+    for table, sql_of in zip(tables, (unscored_prompts, same_endings, broken_answers, failed_scoring), strict=True):
         rows = None
         if sql := sql_of(view, names, earned):
             cursor.execute(f"CREATE TABLE {table} AS {sql}")
             rows = cursor.execute(f"SELECT 1 FROM {table} LIMIT 1").fetchone()
         created.append(table if rows else "")
-    return Signs(earned, *created)
+    early = early_ends(read, view, names, earned)
+    return Signs(earned, early, *created)
 
 
 def cause_sql(name: str, names: Collection[str], patterns: CausePatterns, signs: Signs) -> str:
@@ -158,8 +163,11 @@ def _cases(names: Collection[str], patterns: CausePatterns, signs: Signs) -> Seq
     if FAILURE in names:
         cases.append(_unclear_case(unclear))
     if has_reward:
-        unscored = _Case("'unscored'", "'no reward is recorded'", "recorded", f"{reward} IS NULL")
-        cases.append(unscored)
+        is_unscored, said = f"{reward} IS NULL", "'no reward is recorded'"
+        if signs.unscored:
+            when = f"{is_unscored} AND {PROMPT_KEY} IN (SELECT prompt FROM {signs.unscored})"
+            cases.append(_Case("'judge'", f"{said[:-1]}, and others of its prompt have one'", "structural", when))
+        cases.append(_Case("'unscored'", said, "recorded", is_unscored))
     if FAILURE in names:
         cases.append(_Case("'unknown'", _evidence_of_log(), "recorded", _begins(FLAGGED)))
     cases += [
@@ -186,6 +194,9 @@ def _told_by_texts(
         yield _Case(*broken_answer_case(signs.broken), "structural")
     if signs.notes:
         yield _Case(*failed_scoring_case(signs.notes), "structural")
+    if signs.early is not None:
+        for said in early_end_cases(signs.early):
+            yield _Case(said[0], said[1], "structural", said[2])
     if empty := _no_output(names):
         is_scored = f"{reward} IS NOT NULL AND {empty}"
         yield _Case("'server'", "'the response is empty'", "structural", is_scored)
@@ -262,7 +273,7 @@ def _is_by_policy(pattern: Pattern) -> str:
 def _whose(pattern: Pattern, likely: str) -> str:
     """SQL for whether a pattern is tried on the record of somebody, and AND; a judge runs programs."""
     if pattern.cause in PLUMBING:
-        return f"{likely} IS NULL AND "
+        return f"coalesce({likely}, 'aborted') = 'aborted' AND "
     return f"coalesce({likely}, 'judge') = 'judge' AND " if pattern.only_unsaid else ""
 
 

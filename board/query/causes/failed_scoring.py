@@ -29,6 +29,17 @@ def masked_note() -> str:
     return f"regexp_replace({quoted(FAILURE)}, '{_MASKED}', '#', 'g')"
 
 
+def unscored_prompts(view: str, names: Collection[str], earned: Earned) -> str:
+    """SQL for (prompt): those of which some rollouts have no reward and more have one; empty where none is
+    recorded.
+    """
+    if not earned.value or PROMPT_KEY not in names:
+        return ""
+    return f"""
+        SELECT {PROMPT_KEY} AS prompt FROM {view} WHERE {PROMPT_KEY} IS NOT NULL GROUP BY ALL
+        HAVING count({earned.value}) < count(*) AND count({earned.value}) >= count(*) / 2"""
+
+
 def failed_scoring(view: str, names: Collection[str], earned: Earned) -> str:
     """SQL for (note, said): such notes, masked, and what is said of them; empty where nothing of the kind
     is recorded.
