@@ -29,7 +29,8 @@ def call_shape(call: str, prompt: str) -> str:
 
     def mark(found: re.Match[str]) -> str:
         term = found[0]
-        is_long = len(term) >= _LONG or not term.isascii()
+        # A piece of a number or an id is another one.
+        is_long = (len(term) >= _LONG and term.isalpha()) or not term.isascii()
         return _MARK if term in terms or (is_long and term in prompt) else term
 
     return _MARKS.sub(_MARK, _TERM.sub(mark, call[:_MOST].lower()))

@@ -27,7 +27,11 @@ _CALLED: Final = re.compile(
     r"(?:<tool_call>|^Action(?: \d+)?:|```\w*\n|^>>> )\s*(\{.*\})\s*(?:</tool_call>|```)?\s*\Z",
     re.DOTALL | re.MULTILINE,
 )
-_TAGGED: Final = re.compile(r"<(search|python|code|execute|tool|call|bash|query)>(?:(?!<\1>).)*</\1>\s*\Z", re.DOTALL)
+_NAMES_A_TOOL: Final = re.compile(r'\{\s*"(?:name|tool|tool_name|function|action)" ?:')
+"""What JSON begins with that is a call, and not an answer in a block."""
+_TAGGED: Final = re.compile(
+    r"<(search|python|code|execute|tool|call|bash|query)>(?:(?!<\1>).)*</\1>\s*\Z", re.DOTALL
+)
 
 
 def end_of(messages: Sequence[Mapping[str, Any]]) -> str | None:
@@ -58,8 +62,7 @@ def end_in_text(response: str) -> str | None:
     if (said := _SAID.search(tail)) and _WORDS.search(said[1]):
         return f"{HARNESS}: {' '.join(said[1].split())[:_CUT]}"
     if tail.endswith(("}", "</tool_call>", "```")) and (called := _CALLED.search(tail)):
-        text = called[1][called[1].rfind("\n{") + 1 :]
-        return CALL if _is_written(text) else ANSWER
+        return CALL if _NAMES_A_TOOL.search(called[1]) and _is_written(called[1]) else ANSWER
     if _TAGGED.search(tail):
         return CALL
     outputs = [*outputs_in(tail)]

@@ -36,6 +36,7 @@ from board.query.causes.broken_answers import broken_answer_case, broken_answers
 from board.query.causes.early_ends import EarlyEnds, early_end_cases, early_ends
 from board.query.causes.earned import Earned, earned_in
 from board.query.causes.failed_scoring import failed_scoring, failed_scoring_case, unscored_prompts
+from board.query.causes.refused_answers import refused_answers
 from board.query.causes.same_endings import conditions, same_endings
 from board.query.database import quoted
 
@@ -76,6 +77,16 @@ class Signs:
     endings: str = ""
     broken: str = ""
     notes: str = ""
+    refused: str = ""
+
+
+_TABLES: Final = (
+    unscored_prompts,
+    same_endings,
+    broken_answers,
+    failed_scoring,
+    refused_answers,
+)
 
 
 def create_signs(
@@ -88,7 +99,7 @@ def create_signs(
     """Creates the tables of Signs. tables: their names; view, names: of the run's rows and columns."""
     earned = earned_in(read, view, names)
     created: list[str] = []
-    for table, sql_of in zip(tables, (unscored_prompts, same_endings, broken_answers, failed_scoring), strict=True):
+    for table, sql_of in zip(tables, _TABLES, strict=True):
         rows = None
         if sql := sql_of(view, names, earned):
             cursor.execute(f"CREATE TABLE {table} AS {sql}")
@@ -192,8 +203,8 @@ def _told_by_texts(
         yield _output_case(names, patterns.output)
     if signs.broken:
         yield _Case(*broken_answer_case(signs.broken), "structural")
-    if signs.notes:
-        yield _Case(*failed_scoring_case(signs.notes), "structural")
+    for table in filter(None, (signs.notes, signs.refused)):
+        yield _Case(*failed_scoring_case(table), "structural")
     if signs.early is not None:
         for said in early_end_cases(signs.early):
             yield _Case(said[0], said[1], "structural", said[2])

@@ -33,9 +33,13 @@ _LEAST: Final = 4
 """Calls that got it in one rollout and another answer in another, and prompts that end with it."""
 _LEAST_ROLLOUTS: Final = 2
 """That end with it."""
+_OF_THE_CALL: Final = (
+    "(?i)not found|no such|does ?n.t exist|does not exist|unknown|invalid|\\b40[04]\\b|FAILED|assert|denied"
+)
+"""What says what was wrong with a call, which may be another one of the same shape."""
 _LEAST_COVERED: Final = 0.3
 """Of the rollouts that got it at first, the share whose call others got another answer to."""
-_CHANCE: Final = math.log(0.01)
+_CHANCE: Final = math.log(0.001)
 """That nobody who ends with these answers was paid, had they been paid as often as the others that made
 the same calls, times the ways to choose as many of all the answers that are looked at.
 """
@@ -92,8 +96,9 @@ def broken_answers(view: str, names: Collection[str], earned: Earned) -> str:
             UNION ALL
             SELECT ending, calls, prompts, ended, 'tool_error'
             FROM by_shape JOIN endings USING (ending) JOIN first USING (ending)
-            WHERE paid = 0 AND prompts > 1 AND rollouts >= {_LEAST_COVERED} * first
-                AND regexp_matches(text, '{SPEAKS_OF_ERROR}'))
+            WHERE paid = 0 AND prompts > 1 AND calls > 1 AND rollouts >= {_LEAST_COVERED} * first
+                AND regexp_matches(text, '{SPEAKS_OF_ERROR}')
+                AND NOT regexp_matches(text, '{_OF_THE_CALL}'))
         SELECT ending, min(cause) AS cause, concat('no rewarded rollout ends with it, ', any_value(ended),
                 ' of ', any_value(prompts), ' prompts do, and ', max(calls),
                 ' calls got it and other answers: ') AS said

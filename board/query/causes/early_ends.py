@@ -26,13 +26,12 @@ _LONGEST: Final = 0.9
 _LENGTHS: Final = ("turns", "response_chars", "response_tokens")
 _BY_POLICY: Final = (
     "(?i)invalid|illegal|format|pars(?:e|ing)|malformed|syntax|unknown (?:tool|action|function)|repeat|loop"
-    "|no (?:tool|action|answer)|gave up|limit|budget|time.?out|timed out|too (?:many|long)|max"
+    "|no (?:tool|action|answer)|gave up|limit|budget|time.?out|timed out|too (?:many|long)|max|上限|límite|límite|предел|лимит"
 )
 """What a harness says that ends a rollout for what the policy did, or for a limit."""
 _KIND: Final = f"split_part({quoted(ENDS)}, ': ', 1)"
 _SAID: Final = {
     "call": ("sandbox", "its last call was never answered"),
-    "output": ("unknown", "the model was not asked again after an output of a tool"),
     "harness": ("sandbox", "the harness had the last word"),
 }
 

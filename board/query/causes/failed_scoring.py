@@ -20,6 +20,10 @@ _LEAST_MISSING: Final = 0.1
 """Of the rollouts with a note, the share without a reward."""
 _MASKED: Final = r"""''[^'']*''|"[^"]*"|[\w.:/@-]*[0-9][\w.:/@-]*"""
 """What is quoted, numbers, ids and hosts, as an expression within a text of SQL."""
+_LEAST_UNSCORED: Final = 4
+"""Rollouts without a reward, of several prompts: of fewer nobody knows why."""
+_MOST_MISSING: Final = 0.3
+"""Of all rollouts, the share without a reward: where more have none it is meant so."""
 _OFTEN: Final = 2
 """Times as large a share as of the other rollouts: where many are missing that says nothing of a note."""
 
@@ -36,8 +40,13 @@ def unscored_prompts(view: str, names: Collection[str], earned: Earned) -> str:
     if not earned.value or PROMPT_KEY not in names:
         return ""
     return f"""
-        SELECT {PROMPT_KEY} AS prompt FROM {view} WHERE {PROMPT_KEY} IS NOT NULL GROUP BY ALL
-        HAVING count({earned.value}) < count(*) AND count({earned.value}) >= count(*) / 2"""
+        WITH prompts AS (
+            SELECT {PROMPT_KEY} AS prompt, count(*) - count({earned.value}) AS missing
+            FROM {view} WHERE {PROMPT_KEY} IS NOT NULL GROUP BY ALL
+            HAVING missing > 0 AND missing <= count(*) / 2)
+        SELECT prompt FROM prompts
+        WHERE (SELECT count(*) > 1 AND sum(missing) >= {_LEAST_UNSCORED} FROM prompts)
+            AND (SELECT count({earned.value}) >= {1 - _MOST_MISSING} * count(*) FROM {view})"""
 
 
 def failed_scoring(view: str, names: Collection[str], earned: Earned) -> str:
