@@ -135,7 +135,9 @@ def fields_by_words(values: Iterable[tuple[str, Any]], known: Mapping[str, str])
         chosen = totals if len(totals) == 1 else sure if len(sure) == 1 else []
         by_field["reward"] = chosen
         if not chosen and "rewards" not in known:
-            by_field |= {f"rewards.{path.rpartition('.')[2]}": [path] for path in _of_one_object(rewards)}
+            by_field |= {
+                f"rewards.{path.rpartition('.')[2]}": [path] for path in _of_one_object(rewards)
+            }
     return {
         field: min(paths, key=lambda path: len(words_of(path)))
         for field, paths in by_field.items()

@@ -67,7 +67,8 @@ _IN_TEXT: Final = re.compile(
 begins with a letter that is written out, so that Python's re looks only where there is one.
 """
 _OPENED: Final = re.compile(
-    rf"^(?:>>> \{{|\[(?i:tool|obs|env|output|result)|(?:{'|'.join(_LABELS)})(?: \d+)?:)", re.MULTILINE
+    rf"^(?:>>> \{{|\[(?i:tool|obs|env|output|result)|(?:{'|'.join(_LABELS)})(?: \d+)?:)",
+    re.MULTILINE,
 )
 """Marks of outputs whose end has none."""
 _BY_ROLES: Final = re.compile(

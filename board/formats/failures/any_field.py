@@ -184,7 +184,10 @@ def _asked_values(key: str, values: Values) -> Values | None:
     return [
         value
         if type(value) is dict
-        or (may and (_is_json(value) or _speaks_of_failure(value) or _is_word_of_failure(key, value)))
+        or (
+            may
+            and (_is_json(value) or _speaks_of_failure(value) or _is_word_of_failure(key, value))
+        )
         else None
         for value, may in zip(values, may_speak, strict=True)
     ]
@@ -253,7 +256,9 @@ def _hits(
             inner = _object_of(value)
             if inner is not None:
                 yield from _hits(inner, here, depth + 1)
-            elif says == "nothing" and (_speaks_of_failure(value) or _is_word_of_failure(key, value)):
+            elif says == "nothing" and (
+                _speaks_of_failure(value) or _is_word_of_failure(key, value)
+            ):
                 yield "note", recorded(NOTED, _written(here, value))
 
 

@@ -177,7 +177,14 @@ def _cases(names: Collection[str], patterns: CausePatterns, signs: Signs) -> Seq
         is_unscored, said = f"{reward} IS NULL", "'no reward is recorded'"
         if signs.unscored:
             when = f"{is_unscored} AND {PROMPT_KEY} IN (SELECT prompt FROM {signs.unscored})"
-            cases.append(_Case("'judge'", f"{said[:-1]}, and others of its prompt have one'", "structural", when))
+            cases.append(
+                _Case(
+                    "'judge'",
+                    f"{said[:-1]}, and others of its prompt have one'",
+                    "structural",
+                    when,
+                )
+            )
         cases.append(_Case("'unscored'", said, "recorded", is_unscored))
     if FAILURE in names:
         cases.append(_Case("'unknown'", _evidence_of_log(), "recorded", _begins(FLAGGED)))

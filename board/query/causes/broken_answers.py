@@ -26,16 +26,12 @@ from board.query.causes.earned import Earned
 from board.query.causes.same_endings import SPEAKS_OF_ERROR
 from board.query.database import quoted
 
-_NEEDS: Final = frozenset(
-    (PROMPT_KEY, CALLS, CALL_SHAPES, ANSWERS, LAST_OUTPUT, LAST_OUTPUT_KEY)
-)
+_NEEDS: Final = frozenset((PROMPT_KEY, CALLS, CALL_SHAPES, ANSWERS, LAST_OUTPUT, LAST_OUTPUT_KEY))
 _LEAST: Final = 4
 """Calls that got it in one rollout and another answer in another, and prompts that end with it."""
 _LEAST_ROLLOUTS: Final = 2
 """That end with it."""
-_OF_THE_CALL: Final = (
-    "(?i)not found|no such|does ?n.t exist|does not exist|unknown|invalid|\\b40[04]\\b|FAILED|assert|denied"
-)
+_OF_THE_CALL: Final = "(?i)not found|no such|does ?n.t exist|does not exist|unknown|invalid|\\b40[04]\\b|FAILED|assert|denied"
 """What says what was wrong with a call, which may be another one of the same shape."""
 _LEAST_COVERED: Final = 0.3
 """Of the rollouts that got it at first, the share whose call others got another answer to."""

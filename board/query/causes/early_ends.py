@@ -19,6 +19,8 @@ from board.query.database import quoted
 
 _LEAST: Final = 10
 """Rollouts that end with an answer, at least."""
+_LEAST_EARLY, _LEAST_EARLY_SHARE = 3, 0.01
+"""Rollouts that end so early, and their share of all: a few are no outage."""
 _EXCEPTIONS: Final = 0.02
 """Of the rollouts that were paid, the share that may end so too."""
 _LONGEST: Final = 0.9
@@ -57,14 +59,25 @@ def early_ends(
     ends = ", ".join(
         f"count(*) FILTER ({earned.is_paid} AND {_KIND} = '{kind}') AS {kind}" for kind in _SAID
     )
+    # Who has as many turns as anybody may have had all that there are.
+    most = f"least({{0}}, max({length}) - 1)" if length == "turns" else "{0}"
     (found,) = read(f"""
-        SELECT count(*) FILTER ({earned.is_paid}) AS paid, count(*) FILTER ({_KIND} = 'answer') AS answers,
-            quantile_cont({length}, {_LONGEST}) FILTER ({_KIND} = 'answer') AS longest, {ends}
+        SELECT count(*) AS rollouts, count(*) FILTER ({earned.is_paid}) AS paid,
+            count(*) FILTER ({_KIND} = 'answer') AS answers,
+            {most.format(f"quantile_cont({length}, {_LONGEST}) FILTER ({_KIND} = 'answer')")} AS longest, {ends}
         FROM {view}""").to_pylist()
     if found["answers"] < _LEAST or found["longest"] is None:
         return None
     kinds = tuple(kind for kind in _SAID if found[kind] <= _EXCEPTIONS * found["paid"])
-    return EarlyEnds(kinds, length, float(found["longest"])) if kinds else None
+    longest = float(found["longest"])
+    counted = ", ".join(
+        f"count(*) FILTER ({_KIND} = '{kind}' AND {length} <= {longest!r}) AS {kind}"
+        for kind in kinds
+    )
+    (early,) = read(f"SELECT {counted} FROM {view}").to_pylist() if kinds else ({},)
+    least = max(_LEAST_EARLY, _LEAST_EARLY_SHARE * found["rollouts"])
+    kinds = tuple(kind for kind in kinds if early[kind] >= least)
+    return EarlyEnds(kinds, length, longest) if kinds else None
 
 
 def early_end_cases(early: EarlyEnds) -> Iterator[tuple[str, str, str]]:

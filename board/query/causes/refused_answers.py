@@ -31,8 +31,14 @@ def refused_answers(view: str, names: Collection[str], earned: Earned) -> str:
     """
     if not earned.value or not {FAILURE, PROMPT_KEY, "response"} <= {*names}:
         return ""
-    text = f"coalesce({quoted('whole:response')}, response)" if "whole:response" in names else "response"
-    answer = f"hash(lower(regexp_extract(right(rtrim({text}, ' .!\\n'), {_ENDING}), '[^.!?\\n]*$')))"
+    text = (
+        f"coalesce({quoted('whole:response')}, response)"
+        if "whole:response" in names
+        else "response"
+    )
+    answer = (
+        f"hash(lower(regexp_extract(right(rtrim({text}, ' .!\\n'), {_ENDING}), '[^.!?\\n]*$')))"
+    )
     return f"""
         WITH noted AS (
             SELECT {masked_note()} AS note, count(*) AS rollouts, count(DISTINCT {PROMPT_KEY}) AS prompts
