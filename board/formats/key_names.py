@@ -120,8 +120,8 @@ def field_of(name: str, value: object) -> str:
 def fields_by_words(values: Iterable[tuple[str, Any]], known: Mapping[str, str]) -> dict[str, str]:
     """From fields to paths, of the fields that are not known yet, what the words of keys say.
 
-    values: paths and their values. A reward that several keys could be is none, unless one of them alone
-    is called the total.
+    values: paths and their values. Of a reward that several keys could be they are the parts, unless one
+    of them alone is called the total.
     """
     used = set(known.values())
     by_field: dict[str, list[str]] = {}
@@ -134,11 +134,22 @@ def fields_by_words(values: Iterable[tuple[str, Any]], known: Mapping[str, str])
         sure = [path for path in rewards if "correct" not in words_of(path)]
         chosen = totals if len(totals) == 1 else sure if len(sure) == 1 else []
         by_field["reward"] = chosen
+        if not chosen and "rewards" not in known:
+            by_field |= {
+                f"rewards.{path.rpartition('.')[2]}": [path] for path in _of_one_object(rewards)
+            }
     return {
         field: min(paths, key=lambda path: len(words_of(path)))
         for field, paths in by_field.items()
         if paths
     }
+
+
+def _of_one_object(paths: Sequence[str]) -> Sequence[str]:
+    """Those that are called a reward and are beside the first of them; none where it has none beside it."""
+    named = [path for path in paths if "reward" in words_of(path.rpartition(".")[2])]
+    beside = [path for path in named if path.rpartition(".")[0] == named[0].rpartition(".")[0]]
+    return beside if len(beside) > 1 else ()
 
 
 def _is_of_task(path: str, field: str) -> bool:

@@ -27,21 +27,50 @@ _AFTER: Final = 200
 """Characters that may stand beside it: of the model's own text after an output, of others around a
 traceback."""
 _NAMES: Final = (
-    "(?:tool|function|search|execution|code|interpreter|api|environment)_?(?:response|results?|outputs?)"
-    "|results?|information|observation|outputs?|documents|interpreter"
+    "(?:(?:tool|function|search|execution|exec|code|interpreter|api|environment|env|shell|bash|python)_?)?"
+    "(?:response|results?|outputs?|observation|obs|stdout|stderr)"
+    "|information|documents|interpreter|tool|environment"
+)
+_LABELS: Final = (
+    "Observation",
+    "Obs",
+    "Environment",
+    "Env",
+    "Execution result",
+    "Execution output",
+    "Tool",
+    "Tool output",
+    "Tool result",
+    "Tool response",
+    "TOOL",
+    "OBSERVATION",
+    "STDOUT",
+)
+"""What stands before an output on its line; nothing says where the output ends and the model goes on."""
+_LABELLED: Final = "|".join(
+    rf"{label[0]}(?<=^{label[0]}){label[1:]}(?: \d+)?:"
+    r".*?(?=\n(?:Thought|Action|Final|Answer|Assistant|Call)|\Z)"
+    for label in _LABELS
 )
 _IN_TEXT: Final = re.compile(
     rf"<({_NAMES})>(?:(?!<\1>).)*?</\1>"
-    r"|```output\n.*?\n```"
+    r"|```(?:tool_|code_|exec_)?(?:output|result|response|observation|stdout|tool)s?\n.*?\n```"
     r"|<\|im_start\|>(?:tool|ipython|environment|observation)\n.*?<\|im_end\|>"
     r"|<\|start_header_id\|>(?:tool|ipython)<\|end_header_id\|>.*?<\|eot_id\|>"
     r"|\[TOOL_RESULTS\].*?\[/TOOL_RESULTS\]"
-    r"|O(?<=^O)bservation(?: \d+)?:.*?(?=\n(?:Thought|Action|Final|Answer|Assistant)|\Z)",
+    r"|\[(?:[Tt]ool|TOOL|[Oo]bs|OBS|[Ee]nv|ENV|[Oo]utput|OUTPUT|[Rr]esult|RESULT)[^\]\n]{0,40}\]"
+    r"(?<!TOOL_RESULTS\])(?<!TOOL_CALLS\]).*?(?=\n\[|\n(?:Thought|Action|Final|Answer)|\Z)"
+    rf"|>(?<=^>)>> \{{[^\n]*\}}\n[^\n]*|{_LABELLED}",
     re.DOTALL | re.MULTILINE,
 )
 """Outputs of tools in a response that is one text, by the marks of chat templates and of prompts. Each
 begins with a letter that is written out, so that Python's re looks only where there is one.
 """
+_OPENED: Final = re.compile(
+    rf"^(?:>>> \{{|\[(?i:tool|obs|env|output|result)|(?:{'|'.join(_LABELS)})(?: \d+)?:)",
+    re.MULTILINE,
+)
+"""Marks of outputs whose end has none."""
 _BY_ROLES: Final = re.compile(
     rf"{_IN_TEXT.pattern}|u(?<=^u)ser\n.*?(?=\nassistant(?:\n|\Z)|\Z)", _IN_TEXT.flags
 )
@@ -49,16 +78,21 @@ _BY_ROLES: Final = re.compile(
 _END: Final = _AFTER + 40
 """Where the mark stands that closes an output; the longest has fewer than 40 characters."""
 _TAGS: Final = re.compile(
-    r"^<[a-z_]+>|</[a-z_]+>$|^```output\n|\n```$|^<\|im_start\|>\w+\n|<\|im_end\|>$"
+    r"^<[a-z_]+>|</[a-z_]+>$|^```\w+\n|\n```$|^<\|im_start\|>\w+\n|<\|im_end\|>$"
     r"|^<\|start_header_id\|>\w+<\|end_header_id\|>\s*|<\|eot_id\|>$|^\[TOOL_RESULTS\]|\[/TOOL_RESULTS\]$"
-    r"|^user\n|^Observation(?: \d+)?:\s*"
+    r"|^user\n|^>>> [^\n]*\n|^\[[^\]\n]{1,50}\]:?\s*"
+    rf"|^(?:{'|'.join(_LABELS)})(?: \d+)?:\s*"
 )
+_OPEN_END: Final = re.compile(rf"(?:{'|'.join(_LABELS)})(?: \d+)?:|>>> |\[(?!TOOL_RESULTS)")
+"""How an output begins whose end has no mark."""
 _BEGINS: Final = re.compile(
     r"(?:\[[^\]\n]{1,60}\]\n|(?i:observation|output|result|tool output|tool result)s?:\s*"
     r"|<(?:output|result|observation)>\n)+"
 )
 _ENDS: Final = re.compile(r"(?:\n\([^()\n]{1,40}\)|\n</(?:output|result|observation)>)+$")
 """What a harness writes around each output: a line in brackets, a label, a closing remark."""
+_NAMED: Final = re.compile(r'"(?:name|tool|tool_name|function)" ?: ?"([\w.:-]{1,60})"')
+"""The tool of a call that is written as JSON."""
 _SEARCHES: Final = re.compile(r"<(?:information|documents|search_)")
 """Marks that only results of a search have."""
 _KEYS: Final = (
@@ -112,11 +146,15 @@ def masked(text: str) -> str:
     """
     if not text:
         return EMPTY
+    if _STATUS.fullmatch(text):
+        return text.lower()
     text = _HOSTS_AND_NUMBERS.sub("#", _PATHS.sub("/#", text.lower()))
     return text if _WORD.search(text) else ""
 
 
 EMPTY: Final = "(nothing)"
+_STATUS: Final = re.compile(r"\W*(?:[45]\d\d|(?:[^\W\d]+\W+){1,3}-?\d{1,3})\W*")
+"""A text that is little more than a number, which then is what it says: an exit code, a status."""
 
 
 def output_places(messages: Sequence[Mapping[str, Any]]) -> Sequence[int]:
@@ -152,7 +190,7 @@ def may_have_outputs(responses: Sequence[str | None]) -> bool:
         ends = "\n".join([text[-_END:] for text in texts])
         tails = "\n".join([text[-TAIL:] for text in texts])
     is_closed = "</" in ends or "```" in ends or "<|" in ends or "[/TOOL_RESULTS]" in ends
-    return is_closed or "Observation" in tails or "user\n" in tails
+    return is_closed or _OPENED.search(tails) is not None or "user\n" in tails
 
 
 def outputs_in(text: str) -> Iterator[re.Match[str]]:
@@ -161,16 +199,30 @@ def outputs_in(text: str) -> Iterator[re.Match[str]]:
 
 
 def without_tags(output: re.Match[str]) -> str:
-    """What an output in a text says."""
-    return _TAGS.sub("", output[0])
+    """What an output in a text says; where nothing marks its end, its first line, or all with a traceback:
+    what follows may be the model's.
+    """
+    text = _TAGS.sub("", output[0]).strip()
+    if _TRACEBACK in text or not _OPEN_END.match(output[0]):
+        return text
+    return text.partition("\n")[0]
+
+
+def call_in(output: re.Match[str]) -> str:
+    """The call that an output in a text is of, where it is marked with it; else empty."""
+    return output[0].partition("\n")[0] if output[0].startswith(">>> ") else ""
 
 
 def last_of(outputs: Sequence[re.Match[str]]) -> LastOutput | None:
     """The same as last_output, of outputs in the end of a text."""
     if not outputs or len(outputs[-1].string) - outputs[-1].end() > _AFTER:
         return None
+    if _OPEN_END.match(outputs[-1][0]) and len(outputs[-1][0]) > _MOST + _AFTER:
+        return None
     text = short_output(without_tags(outputs[-1]))
-    tool = "search" if _SEARCHES.match(outputs[-1][0]) else None
+    called = call_in(outputs[-1]) or outputs[-1].string[: outputs[-1].start()]
+    names = _NAMED.findall(called)
+    tool = names[-1] if names else "search" if _SEARCHES.match(outputs[-1][0]) else None
     return None if text is None else LastOutput(text, tool)
 
 

@@ -53,9 +53,12 @@ LAST_OUTPUT, LAST_OUTPUT_KEY, LAST_TOOL = (
 )
 """Columns: the last output of a tool, a hash of it without its numbers and paths, and the tool's name;
 see formats.last_outputs."""
-FIRST_CALL, FIRST_OUTPUT_KEY = (WHOLE + name for name in ("first_call", "first_output_key"))
-"""Columns: a hash of the first call of a tool, and one of its answer, equal to LAST_OUTPUT_KEY where that
-says the same; see formats.first_outputs."""
+CALLS, CALL_SHAPES, ANSWERS = (WHOLE + name for name in ("calls", "call_shapes", "answers"))
+"""Columns of the first calls of tools, in lists of equal length: a hash of each with those before it, one
+of their shapes without what the prompt says, and one of its answer, equal to LAST_OUTPUT_KEY where that
+says the same; see formats.answered_calls."""
+ENDS: Final = WHOLE + "ends"
+"""Column: what a rollout with tools ends with; see formats.rollout_end."""
 TOOLS: Final = WHOLE + "tools"
 """Column: the tools that were called, each with its calls, those that got a result, and errors."""
 TURN_COLUMNS: Final = ("turns", "tool_calls", "tool_errors")
@@ -86,8 +89,9 @@ _SCORES: Final = (
 _TYPES: Final[Mapping[str, pa.DataType]] = {
     **dict.fromkeys(WHOLE_NUMBERS, pa.int64()),
     **dict.fromkeys(_SCORES, pa.float64()),
-    **dict.fromkeys((*TEXTS, *WHOLE_TEXTS, FAILURE, LAST_OUTPUT, LAST_TOOL), pa.string()),
-    **dict.fromkeys((LAST_OUTPUT_KEY, FIRST_CALL, FIRST_OUTPUT_KEY), pa.int64()),
+    **dict.fromkeys((*TEXTS, *WHOLE_TEXTS, FAILURE, LAST_OUTPUT, LAST_TOOL, ENDS), pa.string()),
+    LAST_OUTPUT_KEY: pa.int64(),
+    **dict.fromkeys((CALLS, CALL_SHAPES, ANSWERS), pa.list_(pa.int64())),
     MESSAGES: pa.list_(
         pa.struct(
             [

@@ -67,7 +67,7 @@ def with_derived(columns: Sequence[Column], *, has_rank: bool) -> tuple[Column, 
         by_name[name] = Column(name, numbers=True)
     if "reward" in by_name and "ref_reward" in by_name:
         by_name[GAP] = Column(GAP, numbers=True)
-    if not _CAN_HAVE_CAUSES.isdisjoint(by_name):
+    if not _CAN_HAVE_CAUSES.isdisjoint(by_name) or any(n.startswith(REWARD_PART) for n in by_name):
         by_name |= {column.name: column for column in causes.COLUMNS}
     if "tool_errors" in by_name:
         by_name[segments.FAILED_TOOLS] = Column(segments.FAILED_TOOLS, texts=True, words=True)

@@ -261,7 +261,10 @@ class RunRows:
     @cached_property
     def _signs(self) -> causes.Signs:
         """What the rollouts show together of failures."""
-        tables = [f"{self.schema}.{name}" for name in ("endings", "broken", "notes")]
+        tables = [
+            f"{self.schema}.{name}"
+            for name in ("unscored", "endings", "broken", "notes", "refused")
+        ]
         with self.cursor() as cursor:
             return causes.create_signs(cursor, self.table, tables, self.unnumbered(), self.names)
 

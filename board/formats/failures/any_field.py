@@ -29,6 +29,11 @@ _MOST_KEYS: Final = 200
 _MOST_JSON: Final = 20_000
 _SHORT_NOTE: Final = 120
 _LONGEST_NOTE: Final = 1_000
+_LONGEST_WORD: Final = 60
+_ONE_WORD: Final = re.compile(r"[A-Za-z]+(?:[_-][A-Za-z]+)+|[A-Z][a-z]+(?:[A-Z][a-z]+)+")
+_NAMES: Final = frozenset(
+    ("name", "dataset", "data", "task", "env", "domain", "topic", "subset", "skill")
+)
 _LONGEST_TEXT: Final = 300
 """Under a key that says nothing."""
 _WORD: Final = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+")
@@ -73,6 +78,8 @@ _EMPTY: Final = frozenset(
 _KINDS: Final = frozenset(("type", "kind", "mode", "category", "class", "label", "tag"))
 _KILLED: Final = frozenset((137, 139, -9, -11))
 """Exit codes of a process that was killed, by whoever watches the memory, or that broke down."""
+_NOT_RUN: Final = frozenset((126, 255, -1))
+"""The same of one that could not run at all."""
 _REFUSED: Final = frozenset((408, 429))
 _ORDER: Final[Sequence[_Says]] = ("failure", "health", "code", "status", "flag", "note")
 _MAY_HOLD: Final = re.compile(r'"\w*(?:error|exc|fail|abort|crash|exit|status|mask)', re.IGNORECASE)
@@ -89,6 +96,7 @@ def _says(key: str) -> _Says:
     """What a value under a key may say of a failure."""
     words = {*words_of(key)}
     is_exit = words & {"exitcode", "returncode"} or ("code" in words and words & {"exit", "return"})
+    is_exit = is_exit or (words_of(key)[-1:] == ("exit",) and words & _WHO.keys())
     if is_exit or ("status" in words and words & {"code", "http"}):
         return "nothing" if words & (_OF_THE_ANSWER - {"code"}) else "code"
     if _is_flag(words):
@@ -135,10 +143,17 @@ def failure_of_fields(texts: Mapping[str, str], extras: Mapping[str, Any]) -> st
 
 
 def _surer(known: str | None, other: str | None) -> str | None:
-    """What another field says where what is known is a word: aborted with an exception has a reason."""
-    if not known or (_SAYS_THAT_ALONE.match(known) and other and _SAYS_WHY.match(other)):
-        return other or known
-    return known
+    """What another field says where what is known is a word: aborted with an exception has a reason. Beside
+    such a word a note says why, in whatever words.
+    """
+    if not known or not other or not (word := _SAYS_THAT_ALONE.match(known)):
+        return known or other
+    if _SAYS_WHY.match(other):
+        return other
+    if not other.startswith(NOTED):
+        return known
+    evidence = f"{known[word.end(1) + 2 :]}, {other[len(NOTED) + 2 :]}"
+    return undecided(evidence, "aborted" if word[1] == "aborted" else None)
 
 
 def failures_of_columns(texts: Mapping[str, Values], extras: Mapping[str, Values]) -> Values:
@@ -167,7 +182,11 @@ def _asked_values(key: str, values: Values) -> Values | None:
         return values if dict in kinds else None
     return [
         value
-        if type(value) is dict or (may and (_is_json(value) or _speaks_of_failure(value)))
+        if type(value) is dict
+        or (
+            may
+            and (_is_json(value) or _speaks_of_failure(value) or _is_word_of_failure(key, value))
+        )
         else None
         for value, may in zip(values, may_speak, strict=True)
     ]
@@ -179,7 +198,7 @@ def _may_speak(values: Values) -> Sequence[bool | None] | None:
     """
     is_text = {*map(type, values)} == {str}
     joined = _LINE.join(values if is_text else [text for text in values if type(text) is str])
-    if "{" not in joined and " " not in joined:
+    if "{" not in joined and " " not in joined and not _MAY_BE_WORD.search(joined):
         return None
     texts = [
         value if type(value) is str and (len(value) <= _LONGEST_TEXT or value[0] == "{") else None
@@ -217,7 +236,10 @@ def failure_in(fields: Mapping[str, Any]) -> str | None:
     the reward is none; or NOTED, which is a failure only where a pattern says so.
     """
     hits = sorted(_hits(fields, (), 0), key=lambda hit: _ORDER.index(hit[0]))
-    return hits[0][1] if hits else None
+    if not hits:
+        return None
+    note = next((text for says, text in hits[1:] if says == "note"), None)
+    return _surer(hits[0][1], note)
 
 
 def _hits(
@@ -235,7 +257,9 @@ def _hits(
             inner = _object_of(value)
             if inner is not None:
                 yield from _hits(inner, here, depth + 1)
-            elif says == "nothing" and _speaks_of_failure(value):
+            elif says == "nothing" and (
+                _speaks_of_failure(value) or _is_word_of_failure(key, value)
+            ):
                 yield "note", recorded(NOTED, _written(here, value))
 
 
@@ -264,6 +288,19 @@ def _speaks_of_failure(value: object) -> bool:
     """Whether it is a short text of several words, one of which may be of a failure."""
     is_text = isinstance(value, str) and len(value) <= _LONGEST_TEXT and " " in value.strip()
     return is_text and _MAY_FAIL.search(str(value)) is not None
+
+
+def _is_word_of_failure(key: str, value: object) -> bool:
+    """Whether it is one word, such as judge_failure, that says who failed; of a task it may be the name."""
+    if not isinstance(value, str) or len(value) > _LONGEST_WORD or not _ONE_WORD.fullmatch(value):
+        return False
+    words = {*words_of(value)}
+    return bool(
+        words & (_FAILURE | _FAILED)
+        and words & _WHO.keys()
+        and not words & _NO_FAILURE
+        and not {*words_of(key)} & _NAMES
+    )
 
 
 def _written(path: Sequence[str], text: object) -> str:
@@ -321,10 +358,11 @@ def _code(path: Sequence[str], value: object) -> str | None:
         return None
     words = {*words_of(path[-1])}
     is_status = "status" in words and "exit" not in words
-    is_bad = (500 <= code < 600 or code in _REFUSED) if is_status else code in _KILLED
+    who = _who(path)
+    killed = _KILLED | _NOT_RUN if who == "judge" else _KILLED
+    is_bad = (500 <= code < 600 or code in _REFUSED) if is_status else code in killed
     if not is_bad:
         return None
-    who = _who(path)
     if is_status:
         return recorded(who or "server", _written(path, code))
     return recorded(who or "unknown", _written(path, code))
@@ -361,7 +399,7 @@ def _note(path: Sequence[str], value: object) -> str | None:
 
 
 _KNOWN, _REASON = "failure", "finish_reason"
-_SAYS_THAT_ALONE: Final = re.compile(r"(?:aborted|unknown|\?): [\w.]+=[\w-]*$")
+_SAYS_THAT_ALONE: Final = re.compile(r"(aborted|unknown|\?): [\w.]+=[\w-]*$")
 """A failure of which a reader knows one word, such as a status."""
 _SAYS_WHY: Final = re.compile(r"[a-z?][a-z_]*: [^=]*=.*[^\w-]", re.DOTALL)
 """One of which a field has a text."""
@@ -371,8 +409,11 @@ _OWN_PROGRAM: Final = re.compile(
 )
 _MAY_FAIL: Final = re.compile(
     r"(?i)error|exception|fail|time.?out|timed|unavail|unreach|refus|reset|clos|denied|rate.?limit|quota|"
-    r"overload|\b[45]\d\d\b|crash|kill|memory|abort|traceback|empty|could|can.?not|unable"
+    r"overload|\b[45]\d\d\b|crash|kill|memory|abort|traceback|empty|could|can.?not|unable|evict|lost|gone|"
+    r"dead|died|dark|down|preempt|not ready|notready|missing|mount|no such|reboot|erreur|répond|indispo|"
+    r"fehl|nicht|abgebro|ошиб|сбой|错误|失败|超时|异常|エラー|失敗|오류|실패|falha|erro\b|caíd|fall[oó]"
 )
+_MAY_BE_WORD: Final = re.compile(r"(?i)[a-z][_-]?(?:error|fail|timeout|lost|dead|died|crash)")
 _MAY_SAY: Final = f"{_MAY_FAIL.pattern}|exc|exit|status|mask"
 """_MAY_FAIL and _MAY_HOLD, in the syntax that Arrow and Python share."""
 _HITS: Final = {

@@ -20,7 +20,8 @@ from board.core.tokens.vocabulary import Vocabulary, id_texts
 from board.errors import RecordError
 from board.formats.columns import FieldColumns, Values
 from board.formats.failures.any_field import failure_of_fields, failures_of_columns
-from board.formats.first_outputs import (
+from board.formats.answered_calls import (
+    AnsweredCall,
     ToolOutputs,
     tool_outputs,
     tool_outputs_in_text,
@@ -62,7 +63,8 @@ def column_name(key: str) -> str:
 
 _TOOL_COLUMNS: Final = (*segments.TURN_COLUMNS, segments.TOOLS)
 _LAST: Final = (segments.LAST_OUTPUT, segments.LAST_OUTPUT_KEY, segments.LAST_TOOL)
-_OUTPUTS: Final = (*_LAST, segments.FIRST_CALL, segments.FIRST_OUTPUT_KEY)
+_CALLS: Final = (segments.CALLS, segments.CALL_SHAPES, segments.ANSWERS)
+_OUTPUTS: Final = (*_LAST, *_CALLS, segments.ENDS)
 
 
 def _outputs(rollouts: FieldColumns) -> Values:
@@ -70,7 +72,8 @@ def _outputs(rollouts: FieldColumns) -> Values:
     responses = rollouts.texts.get("response")
     if responses is None:
         return []
-    outputs = tool_outputs_in_texts(responses)
+    prompts = rollouts.texts.get("prompt") or [None] * len(responses)
+    outputs = tool_outputs_in_texts(responses, prompts)
     if rollouts.messages is None or rollouts.outputs is None:
         return outputs
     of_messages = zip(outputs, rollouts.messages, rollouts.outputs, strict=True)
@@ -83,10 +86,20 @@ def _output_columns(outputs: ToolOutputs | None) -> dict[str, Any]:
     if outputs is not None and (last := outputs.last) is not None:
         same = last.normalized
         row |= zip(_LAST, (last.text, key_of_text(same) if same else None, last.tool), strict=True)
-    if outputs is not None and (first := outputs.first) is not None:
-        row[segments.FIRST_CALL] = key_of_text(first.call)
-        row[segments.FIRST_OUTPUT_KEY] = key_of_text(first.output)
+    if outputs is not None and outputs.ends:
+        row[segments.ENDS] = outputs.ends
+    if outputs is not None and outputs.calls:
+        row |= zip(_CALLS, zip(*_keys_of_calls(outputs.calls), strict=True), strict=True)
     return row
+
+
+def _keys_of_calls(calls: Sequence[AnsweredCall]) -> Iterator[tuple[int, int, int]]:
+    """Of each call a hash of it and all before it, one of their shapes, and one of its answer."""
+    before = shapes_before = 0
+    for call in calls:
+        before = key_of_text(f"{before}\n{call.call}")
+        shapes_before = key_of_text(f"{shapes_before}\n{call.shape}")
+        yield before, shapes_before, key_of_text(call.output)
 
 
 def _tool_columns(use: ToolUse | None) -> dict[str, Any]:
@@ -144,10 +157,10 @@ def row_of(
         segments.FAILURE: failure_of_fields(texts, record.extras),
     }
     if record.messages:
-        row |= _output_columns(tool_outputs(record.messages))
+        row |= _output_columns(tool_outputs(record.messages, texts.get("prompt") or ""))
         row |= _tool_columns(tool_use(record.messages))
     elif "response" in texts:
-        row |= _output_columns(tool_outputs_in_text(texts["response"]))
+        row |= _output_columns(tool_outputs_in_text(texts["response"], texts.get("prompt")))
     prompt, response = whole = [whole_text(record, vocabulary, name) for name in TEXTS]
     for name, begin, text in zip(TEXTS, previews(record, vocabulary), whole, strict=True):
         row |= {name: begin, WHOLE + name: None if text == begin else text}

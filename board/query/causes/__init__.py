@@ -29,11 +29,15 @@ from board.index.segments import (
     LAST_OUTPUT,
     LAST_TOOL,
     MESSAGES,
+    PROMPT_KEY,
     Column,
 )
 from board.query.causes.broken_answers import broken_answer_case, broken_answers
-from board.query.causes.failed_scoring import failed_scoring, failed_scoring_case
-from board.query.causes.same_endings import conditions, floor_of, same_endings
+from board.query.causes.early_ends import EarlyEnds, early_end_cases, early_ends
+from board.query.causes.earned import Earned, earned_in
+from board.query.causes.failed_scoring import failed_scoring, failed_scoring_case, unscored_prompts
+from board.query.causes.refused_answers import refused_answers
+from board.query.causes.same_endings import conditions, same_endings
 from board.query.database import quoted
 
 CAUSE, CAUSE_EVIDENCE, CAUSE_PATTERN, CAUSE_BASIS = CAUSE_COLUMNS
@@ -62,15 +66,27 @@ class _Case:
 class Signs:
     """What a run's rollouts show together.
 
-    floor: the lowest reward, which says nothing good of a rollout.
+    earned: what rollouts earned, and from where on they were paid.
     endings, broken, notes: tables of what same_endings, broken_answers and failed_scoring find; empty
     where they find nothing.
     """
 
-    floor: float
+    earned: Earned
+    early: EarlyEnds | None = None
+    unscored: str = ""
     endings: str = ""
     broken: str = ""
     notes: str = ""
+    refused: str = ""
+
+
+_TABLES: Final = (
+    unscored_prompts,
+    same_endings,
+    broken_answers,
+    failed_scoring,
+    refused_answers,
+)
 
 
 def create_signs(
@@ -81,15 +97,16 @@ def create_signs(
     names: Collection[str],
 ) -> Signs:
     """Creates the tables of Signs. tables: their names; view, names: of the run's rows and columns."""
-    floor = floor_of(read, view, names)
+    earned = earned_in(read, view, names)
     created: list[str] = []
-    for table, sql_of in zip(tables, (same_endings, broken_answers, failed_scoring), strict=True):
+    for table, sql_of in zip(tables, _TABLES, strict=True):
         rows = None
-        if sql := sql_of(view, names, floor):
+        if sql := sql_of(view, names, earned):
             cursor.execute(f"CREATE TABLE {table} AS {sql}")
             rows = cursor.execute(f"SELECT 1 FROM {table} LIMIT 1").fetchone()
         created.append(table if rows else "")
-    return Signs(floor, *created)
+    early = early_ends(read, view, names, earned)
+    return Signs(earned, early, *created)
 
 
 def cause_sql(name: str, names: Collection[str], patterns: CausePatterns, signs: Signs) -> str:
@@ -138,9 +155,8 @@ def _value_of(cases: Sequence[_Case], name: str) -> str:
 
 def _cases(names: Collection[str], patterns: CausePatterns, signs: Signs) -> Sequence[_Case]:
     """In the order in which they are tried."""
-    has_reward = "reward" in names
-    reward = "nullif(reward, 'nan'::DOUBLE)" if has_reward else "NULL"
-    is_paid = f"{reward} > {signs.floor!r}"
+    has_reward = bool(signs.earned.value)
+    reward, is_paid = signs.earned.or_nothing, signs.earned.is_paid
     cases = [*_recorded_cases(names, patterns, reward)]
     unclear = _is_unclear() if FAILURE in names else "false"
     if FAILURE in names and has_reward:
@@ -158,8 +174,18 @@ def _cases(names: Collection[str], patterns: CausePatterns, signs: Signs) -> Seq
     if FAILURE in names:
         cases.append(_unclear_case(unclear))
     if has_reward:
-        unscored = _Case("'unscored'", "'no reward is recorded'", "recorded", f"{reward} IS NULL")
-        cases.append(unscored)
+        is_unscored, said = f"{reward} IS NULL", "'no reward is recorded'"
+        if signs.unscored:
+            when = f"{is_unscored} AND {PROMPT_KEY} IN (SELECT prompt FROM {signs.unscored})"
+            cases.append(
+                _Case(
+                    "'judge'",
+                    f"{said[:-1]}, and others of its prompt have one'",
+                    "structural",
+                    when,
+                )
+            )
+        cases.append(_Case("'unscored'", said, "recorded", is_unscored))
     if FAILURE in names:
         cases.append(_Case("'unknown'", _evidence_of_log(), "recorded", _begins(FLAGGED)))
     cases += [
@@ -167,8 +193,8 @@ def _cases(names: Collection[str], patterns: CausePatterns, signs: Signs) -> Seq
         for said, when in conditions(names, signs.endings)
     ]
     if has_reward:
-        earned = "'reward ' || round(reward, 4)"
-        cases.append(_Case("'policy'", earned, "", f"{reward} <= 0"))
+        said = f"'{signs.earned.said} ' || round({reward}, 4)"
+        cases.append(_Case("'policy'", said, "", f"NOT {is_paid}"))
     return cases
 
 
@@ -184,8 +210,11 @@ def _told_by_texts(
         yield _output_case(names, patterns.output)
     if signs.broken:
         yield _Case(*broken_answer_case(signs.broken), "structural")
-    if signs.notes:
-        yield _Case(*failed_scoring_case(signs.notes), "structural")
+    for table in filter(None, (signs.notes, signs.refused)):
+        yield _Case(*failed_scoring_case(table), "structural")
+    if signs.early is not None:
+        for said in early_end_cases(signs.early):
+            yield _Case(said[0], said[1], "structural", said[2])
     if empty := _no_output(names):
         is_scored = f"{reward} IS NOT NULL AND {empty}"
         yield _Case("'server'", "'the response is empty'", "structural", is_scored)
@@ -262,7 +291,7 @@ def _is_by_policy(pattern: Pattern) -> str:
 def _whose(pattern: Pattern, likely: str) -> str:
     """SQL for whether a pattern is tried on the record of somebody, and AND; a judge runs programs."""
     if pattern.cause in PLUMBING:
-        return f"{likely} IS NULL AND "
+        return f"coalesce({likely}, 'aborted') = 'aborted' AND "
     return f"coalesce({likely}, 'judge') = 'judge' AND " if pattern.only_unsaid else ""
 
 

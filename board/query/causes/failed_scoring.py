@@ -12,6 +12,7 @@ from typing import Final
 
 from board.core.failures.causes import MOST_CHARACTERS, NOTED
 from board.index.segments import FAILURE, PROMPT_KEY
+from board.query.causes.earned import Earned
 from board.query.database import quoted
 
 _LEAST_ROLLOUTS: Final = 2
@@ -19,6 +20,10 @@ _LEAST_MISSING: Final = 0.1
 """Of the rollouts with a note, the share without a reward."""
 _MASKED: Final = r"""''[^'']*''|"[^"]*"|[\w.:/@-]*[0-9][\w.:/@-]*"""
 """What is quoted, numbers, ids and hosts, as an expression within a text of SQL."""
+_LEAST_UNSCORED: Final = 4
+"""Rollouts without a reward, of several prompts: of fewer nobody knows why."""
+_MOST_MISSING: Final = 0.3
+"""Of all rollouts, the share without a reward: where more have none it is meant so."""
 _OFTEN: Final = 2
 """Times as large a share as of the other rollouts: where many are missing that says nothing of a note."""
 
@@ -28,13 +33,29 @@ def masked_note() -> str:
     return f"regexp_replace({quoted(FAILURE)}, '{_MASKED}', '#', 'g')"
 
 
-def failed_scoring(view: str, names: Collection[str], floor: float) -> str:
+def unscored_prompts(view: str, names: Collection[str], earned: Earned) -> str:
+    """SQL for (prompt): those of which some rollouts have no reward and more have one; empty where none is
+    recorded.
+    """
+    if not earned.value or PROMPT_KEY not in names:
+        return ""
+    return f"""
+        WITH prompts AS (
+            SELECT {PROMPT_KEY} AS prompt, count(*) - count({earned.value}) AS missing
+            FROM {view} WHERE {PROMPT_KEY} IS NOT NULL GROUP BY ALL
+            HAVING missing > 0 AND missing <= count(*) / 2)
+        SELECT prompt FROM prompts
+        WHERE (SELECT count(*) > 1 AND sum(missing) >= {_LEAST_UNSCORED} FROM prompts)
+            AND (SELECT count({earned.value}) >= {1 - _MOST_MISSING} * count(*) FROM {view})"""
+
+
+def failed_scoring(view: str, names: Collection[str], earned: Earned) -> str:
     """SQL for (note, said): such notes, masked, and what is said of them; empty where nothing of the kind
     is recorded.
     """
-    if not {FAILURE, PROMPT_KEY, "reward"} <= {*names}:
+    if not earned.value or not {FAILURE, PROMPT_KEY} <= {*names}:
         return ""
-    reward = "nullif(reward, 'nan'::DOUBLE)"
+    reward = earned.value
     return f"""
         WITH rewards AS (
             SELECT count(*) AS rollouts, count(*) - count({reward}) AS missing FROM {view}),
@@ -46,7 +67,7 @@ def failed_scoring(view: str, names: Collection[str], floor: float) -> str:
             SELECT note, count(*) AS own, count(*) - count(reward) AS own_missing,
                 count(DISTINCT prompt) AS prompts
             FROM noted GROUP BY note
-            HAVING own >= {_LEAST_ROLLOUTS} AND coalesce(max(reward) <= {floor!r}, true))
+            HAVING own >= {_LEAST_ROLLOUTS} AND coalesce(max(reward) <= {earned.floor!r}, true))
         SELECT note, concat('no rewarded rollout has it, of ', own, ' of ', prompts, ' prompts ',
                 own_missing, ' have no reward at all: ') AS said
         FROM notes CROSS JOIN rewards

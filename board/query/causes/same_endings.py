@@ -8,13 +8,12 @@ where there was next to nothing of it before, or is on one rank alone; and nobod
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Collection, Iterator
 from typing import Final
-
-import pyarrow as pa
 
 from board.core.failures.causes import MOST_CHARACTERS, NOTED
 from board.index.segments import FAILURE, LAST_OUTPUT, LAST_OUTPUT_KEY, PROMPT_KEY
+from board.query.causes.earned import Earned
 from board.query.database import quoted
 
 _LEAST_PROMPTS: Final = 3
@@ -31,17 +30,15 @@ none is no chance.
 _CHANCE: Final = math.log(1e-6)
 """That prompts lie on one rank alone by chance."""
 SPEAKS_OF_ERROR: Final = (
-    "(?i)error|exception|fail|time.?d? ?out|unavailab|unreach|overload|refused|denied|crash|abort"
+    "(?i)err(?:or|eur|o\\b)|exception|fail|time.?d? ?out|unavailab|unreach|overload|refused|denied|crash|abort"
+    "|killed|lost|gone|dead|cannot|could not|unable|not (?:respond|ready|running|found|start|connect|checked)"
+    "|no (?:space|route|license|response|longer)|exceeded|expired|reset|closed|broken|\\b5\\d\\d\\b"
+    "|fehl|nicht (?:erreich|verf|gefunden|start)|abgebrochen|échou|échec|indispo|injoign|impossible"
+    "|no disponible|fall[oó]|caíd|tiempo|falh|indispon|erro |tempo |não "
+    "|ошибк|сбой|не отвеча|недоступ|не удал|错误|失败|超时|异常|不可用|无法|繁忙|失联"
+    "|エラー|失敗|できません|停止|タイムアウト|오류|실패|없습니다|못했|시간 초과"
 )
-
-
-def floor_of(read: Callable[[str], pa.Table], view: str, names: Collection[str]) -> float:
-    """The lowest reward of a run, at which nobody was paid; 0 where it is less, or all are equal."""
-    if "reward" not in names:
-        return 0.0
-    (ends,) = read(f"SELECT min(reward) AS low, max(reward) AS high FROM {view}").to_pylist()
-    low, high = ends["low"], ends["high"]
-    return max(low, 0.0) if low is not None and low < high else 0.0
+"""In several languages."""
 
 
 def _sources(names: Collection[str]) -> Iterator[tuple[str, str, str, str]]:
@@ -70,21 +67,21 @@ def conditions(names: Collection[str], table: str) -> Iterator[tuple[str, str]]:
         yield f"left({said}, {MOST_CHARACTERS})", f"{is_one} AND (step, {key}) IN ({own})"
 
 
-def same_endings(view: str, names: Collection[str], floor: float) -> str:
+def same_endings(view: str, names: Collection[str], earned: Earned) -> str:
     """SQL for (kind, step, ending): an ending, by its key, at a step at which it is a sign of failure;
     empty where nothing of that kind is recorded. view, names: of the run's rows.
     """
     if PROMPT_KEY not in names:
         return ""
     own = [
-        f"SELECT '{kind}' AS kind, * FROM ({_of_kind(view, names, key, is_one, floor)})"
+        f"SELECT '{kind}' AS kind, * FROM ({_of_kind(view, names, key, is_one, earned)})"
         for kind, key, is_one, _ in _sources(names)
     ]
     return " UNION ALL ".join(own)
 
 
-def _of_kind(view: str, names: Collection[str], key: str, is_one: str, floor: float) -> str:
-    best = "coalesce(max(reward), 0)" if "reward" in names else "0"
+def _of_kind(view: str, names: Collection[str], key: str, is_one: str, earned: Earned) -> str:
+    best = f"coalesce(max({earned.value}), {earned.floor!r})" if earned.value else "0"
     rank = "rank" if "rank" in names else "NULL"
     return f"""
         WITH endings AS (
@@ -113,7 +110,7 @@ def _of_kind(view: str, names: Collection[str], key: str, is_one: str, floor: fl
             HAVING min(low) = max(high) AND sum(prompts) * ln({_share_of_rank(view, names, "min(low)")})
                 < {_CHANCE})
         SELECT step, ending FROM common LEFT JOIN begun USING (ending)
-        WHERE best_ever <= {floor!r}
+        WHERE best_ever <= {earned.floor!r}
             AND (step >= begins OR ending IN (SELECT ending FROM on_one_rank))"""
 
 

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from board.formats.first_outputs import tool_outputs_in_text, tool_outputs_in_texts
+from board.formats.answered_calls import tool_outputs_in_text, tool_outputs_in_texts
 
 MARKED = (
     "<tool_response>\n{}\n</tool_response>",
@@ -35,7 +35,7 @@ PIECES = st.sampled_from(
 )
 def test_an_output_that_ends_a_response_is_its_last(mark, before, output, after):
     response = before.replace("<", "") + mark.format(output) + after.replace("<", "")
-    outputs = tool_outputs_in_text(response)
+    outputs = tool_outputs_in_text(response, None)
     assert outputs is not None
     assert outputs.last is not None
     assert outputs.last.text == output
@@ -43,6 +43,6 @@ def test_an_output_that_ends_a_response_is_its_last(mark, before, output, after)
 
 @given(st.lists(st.none() | st.lists(PIECES, max_size=12).map("".join), max_size=5))
 def test_the_outputs_of_many_responses_are_those_of_each(responses):
-    each = [response and tool_outputs_in_text(response) for response in responses]
-    together = tool_outputs_in_texts(responses)
+    each = [response and tool_outputs_in_text(response, None) for response in responses]
+    together = tool_outputs_in_texts(responses, [None] * len(responses))
     assert [own and own.last for own in together] == [(own or None) and own.last for own in each]

@@ -1,7 +1,7 @@
-"""The first call of a tool in a rollout and what it answered.
+"""The first calls of tools in a rollout and what each was answered.
 
-At its first call a rollout has changed nothing yet: the same call of the same prompt should be answered
-alike in every rollout. Where it is not, the tool is to blame and not the policy, in whatever words.
+After the same calls of the same prompt a tool should answer alike in every rollout. Where it does not, the
+tool is to blame and not the policy, in whatever words.
 """
 
 from __future__ import annotations
@@ -9,14 +9,17 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from typing import Any, Final
 
 import orjson
 
 from board.core.texts.messages import tool_calls
+from board.formats.call_shapes import call_shape, is_echo
 from board.formats.last_outputs import (
     TAIL,
     LastOutput,
+    call_in,
     last_of,
     last_output,
     may_have_outputs,
@@ -26,10 +29,12 @@ from board.formats.last_outputs import (
     without_tags,
 )
 from board.formats.messages import message_text
+from board.formats.rollout_end import end_in_text, end_of
 
 _HEAD: Final = 6_000
 """Characters of a response that are looked at."""
 _CUT: Final = 300
+_MOST_CALLS: Final = 4
 _ACTION: Final = re.compile(
     r"<tool_call>\s*(.*?)\s*</tool_call>|```[^\n]*\n(.*?)```|<(\w+)>(?:(?!<\3>).)*?</\3>"
     r"|^Action(?: Input)?(?: \d+)?:.*",
@@ -41,58 +46,99 @@ _SAYS_WHAT: Final = re.compile(r"\w\W+\w")
 
 
 @dataclass(frozen=True, slots=True)
-class FirstOutput:
-    """call: the tool and its arguments as one text. output: what it answered, masked, its first 300
-    characters; where that has no word, not masked: results that are numbers have nothing in common.
+class AnsweredCall:
+    """call: the tool and its arguments as one text; shape: see call_shape. output: what it answered, masked,
+    its first 300 characters; where that has no word, not masked: results that are numbers have nothing in
+    common.
     """
 
     call: str
+    shape: str
     output: str
 
 
 @dataclass(frozen=True, slots=True)
 class ToolOutputs:
-    """The first output of a tool in a rollout and the last one; None where it has none of use."""
+    """The first calls with an output, of a call that was repeated at once the last time; and the last
+    output of a tool in a rollout, None where it has none of use. ends: see end_of.
+    """
 
-    first: FirstOutput | None
+    calls: Sequence[AnsweredCall]
     last: LastOutput | None
+    ends: str | None = None
 
 
-def tool_outputs(messages: Sequence[Mapping[str, Any]]) -> ToolOutputs | None:
-    """Of a conversation; None where no tool answered."""
+def tool_outputs(messages: Sequence[Mapping[str, Any]], prompt: str = "") -> ToolOutputs | None:
+    """Of a conversation; None where no tool answered. prompt: what was asked besides."""
     places = output_places(messages)
+    ends = end_of(messages)
     if not places:
-        return None
-    place = places[0]
+        return None if ends is None else ToolOutputs((), None, ends)
     last = last_output(messages, places[-1])
-    if not (call := _call_of(messages, place)):
-        return ToolOutputs(None, last)
-    is_last = len(places) == 1
-    said = _said_of(last) if last and is_last else _said(message_text(messages[place]))
-    return ToolOutputs(FirstOutput(call, said), last)
+    if last is not None and is_echo(_call_of(messages, places[-1]), last.text):
+        last = None
+    first = messages[: places[0]]
+    asked = "\n".join([prompt, *(message_text(m) for m in first if m.get("role") == "user")])
+    calls: list[AnsweredCall] = []
+    for place in places:
+        if not (call := _call_of(messages, place)):
+            break
+        is_last = last is not None and place == places[-1]
+        said = _said_of(last) if last and is_last else _said(message_text(messages[place]))
+        if not _add(calls, call, asked, said):
+            break
+    return ToolOutputs(calls, last, ends)
 
 
-def tool_outputs_in_texts(responses: Sequence[str | None]) -> list[ToolOutputs | None]:
+def _add(calls: list[AnsweredCall], call: str, asked: str, output: str) -> bool:
+    """Adds a call in the place of the same one before it. Returns whether more are looked at."""
+    if calls and calls[-1].call == call:
+        calls[-1] = AnsweredCall(call, calls[-1].shape, output)
+        return True
+    if len(calls) == _MOST_CALLS:
+        return False
+    calls.append(AnsweredCall(call, call_shape(call, asked), output))
+    return True
+
+
+def tool_outputs_in_texts(
+    responses: Sequence[str | None], prompts: Sequence[str | None]
+) -> list[ToolOutputs | None]:
     """Of responses that are each one text, with outputs in tags. The first ones are left out where none
     of all responses ends with one.
     """
     if not may_have_outputs(responses):
         return [None] * len(responses)
-    return [None if text is None else tool_outputs_in_text(text) for text in responses]
+    return [
+        None if text is None else tool_outputs_in_text(text, prompt)
+        for text, prompt in zip(responses, prompts, strict=True)
+    ]
 
 
-def tool_outputs_in_text(response: str) -> ToolOutputs | None:
+def tool_outputs_in_text(response: str, prompt: str | None) -> ToolOutputs | None:
     """Of one response."""
+    ends = end_in_text(response)
     at_end = [*outputs_in(response[-TAIL:])]
     last = last_of(at_end)
+    if last is not None and is_echo(_action_before(at_end[-1]), last.text):
+        last = None
     is_all = len(response) <= TAIL
-    output = next(iter(at_end), None) if is_all else next(outputs_in(response[:_HEAD]), None)
-    if output is None:
-        return None if last is None else ToolOutputs(None, last)
-    if not (call := _action_in(response[: output.start()])):
-        return ToolOutputs(None, last)
-    said = _said_of(last) if last and output is at_end[-1] else _said(without_tags(output))
-    return ToolOutputs(FirstOutput(call, said), last)
+    outputs = at_end if is_all else [*islice(outputs_in(response[:_HEAD]), _MOST_CALLS)]
+    if not outputs:
+        return None if last is None and ends is None else ToolOutputs((), last, ends)
+    calls: list[AnsweredCall] = []
+    for output in outputs:
+        if not (call := _action_before(output)):
+            break
+        is_last = last is not None and output is at_end[-1]
+        said = _said_of(last) if last and is_last else _said(without_tags(output))
+        if not _add(calls, call, prompt or "", said):
+            break
+    return ToolOutputs(calls, last, ends)
+
+
+def _action_before(output: re.Match[str]) -> str:
+    return call_in(output) or _action_in(output.string[: output.start()])
 
 
 def _said(text: str) -> str:
