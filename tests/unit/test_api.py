@@ -62,8 +62,8 @@ def test_tokens_of_a_rollout_stand_beside_their_metrics(native):
     assert rollout.texts["response"] == logged["response"]
     assert rollout.facts["reward"] == pytest.approx(logged["reward"])
     tokens = rollout.tokens
-    assert tokens["position"].tolist() == [*range(8)]
-    assert tokens["token"].tolist()[:2] == ["I", " think"]
+    assert tokens["token"].tolist() == [*range(8)]
+    assert tokens["piece"].tolist()[:2] == ["I", " think"]
     np.testing.assert_allclose(tokens["logprobs"], logged["logprobs"])
     d = np.array(logged["logprobs"]) - np.array(logged["ref_logprobs"])
     np.testing.assert_allclose(tokens["k3"], np.exp(-d) - 1 + d)
