@@ -24,7 +24,9 @@ _EXPLAINED: Final = (
     "recorded; optional: the key is not always there. Numbers\nthat are NaN or infinite are null. Keys "
     "may be added: pass over those that you do not know."
 )
-_WRITTEN: Final = "Written from `board/cli/answers.toml` by `python -m board.cli.answer_pages docs`."
+_WRITTEN: Final = (
+    "Written from `board/cli/answers.toml` by `python -m board.cli.answer_pages docs`."
+)
 
 
 class Key(NamedTuple):
@@ -75,7 +77,9 @@ def _contents() -> Iterator[str]:
 
 def _page(answer: Answer) -> str:
     rows = [f"| `{key.path}` | {key.type} | {key.about} |" for key in answer.keys]
-    head = f"# `{answer.command} --json`\n\n{answer.about}. `schema` is `{answer.command}/{SCHEMA}`."
+    head = (
+        f"# `{answer.command} --json`\n\n{answer.about}. `schema` is `{answer.command}/{SCHEMA}`."
+    )
     how = "[How to read this](../json.md)."
     table = ("| key | type | what it is |", "|---|---|---|", *rows)
     return "\n".join((f"{head} {how}", "", *table, ""))

@@ -49,10 +49,11 @@ def test_frames_have_the_numbers_of_the_command_line(capsys):
 
 
 def test_findings_are_those_of_the_command_line_with_tokens_read(run, capsys):
-    findings = printed(capsys, "findings", "grpo_reward_hack")["findings"]
+    findings = printed(capsys, "findings", "grpo_reward_hack")
     own = run.findings()
     assert own["rule"].tolist() == [one["rule"] for one in findings]
     assert own["evidence"].tolist() == [one["evidence"] for one in findings]
+    assert [*own.columns] == [*findings[0]]
     assert any(own["evidence"])
 
 
