@@ -177,7 +177,7 @@ def _place(result: Finding, i: int) -> str:
     """Step/rollout:token; the step only where it is not the finding's worst one."""
     one = result.evidence[i]
     step = "" if one.step == result.step else f"{one.step}/"
-    token = "" if one.position is None else f":{one.position}"
+    token = "" if one.token is None else f":{one.token}"
     return f"{step}{one.index}{token}"
 
 

@@ -7,7 +7,7 @@ signatures of this module are stable. What the log does not hold is NaN or None,
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from html import escape
 from typing import Any, Final, Literal
 
@@ -18,6 +18,7 @@ import pyarrow as pa
 from board import given
 from board.analysis.findings import whole_diagnosis
 from board.analysis.rollout import OpenRollout, open_rollout
+from board.core.findings.finding import FINDING_KEYS
 from board.errors import ChoiceError, did_you_mean
 from board.formats.io.locations import location_of
 from board.index.discovery.discovered_runs import discover
@@ -40,10 +41,6 @@ _ALWAYS: Final = ("step", "index", "line", "file")
 _MOST_SIZES: Final = 4
 _FIRST_CHARACTERS: Final = 400
 _FAILURES_BY: Final = ("step", "evidence")
-_FINDING_COLUMNS: Final = (
-    *("severity", "rule", "subject", "title", "text", "step", "first_step", "last_step", "value"),
-    *("threshold", "unit", "strength", "cause", "source", "evidence"),
-)
 
 
 def runs_frame(path: str) -> pd.DataFrame:
@@ -68,9 +65,9 @@ class Rollout:
     scores by name, those that are recorded. texts: prompt, response and others, whole. messages: of the
     chat, as recorded. extras: every other key of its line. remarks: what could not be used, in words.
 
-    tokens: a row for each token of the response, with columns position (from 0), token (its text, or its
-    id in ⟨ ⟩ where no text is known) and one for each token metric, recorded or derived, NaN where it has
-    no value. An array of another length has no place there: a remark names it.
+    tokens: a row for each token of the response, with columns token (its position, from 0), piece (its
+    text, or its id in ⟨ ⟩ where no text is known) and one for each token metric, recorded or derived, NaN
+    where it has no value. An array of another length has no place there: a remark names it.
     """
 
     step: int
@@ -250,17 +247,16 @@ class OpenRun:
         """What looks wrong, the worst first: leads, not verdicts (docs/findings.md).
 
         Columns: severity, rule, subject, title, text, step (where it is worst), first_step, last_step,
-        value, threshold, unit, strength, cause, source, and evidence: a list of {step, index, position,
-        piece, value}. tokens: whether token arrays are read, of a sample of the rollouts.
+        periods, value, threshold, unit, strength, cause, source, evidence: a list of {step, index, token,
+        piece, value}, and target: where to look.
+
+        tokens: whether token arrays are read, of a sample of the rollouts.
 
         Raises ChoiceError where thresholds.toml of the run can't be used.
         """
         diagnosis = whole_diagnosis(self._counted, tokens=tokens)
-        rows = [
-            asdict(finding) | {"evidence": [asdict(one) for one in finding.evidence]}
-            for finding in diagnosis.findings
-        ]
-        return pd.DataFrame(rows, columns=[*_FINDING_COLUMNS])
+        rows = [finding.document() for finding in diagnosis.findings]
+        return pd.DataFrame(rows, columns=[*FINDING_KEYS])
 
     def groups(self, step: int | None = None) -> pd.DataFrame:
         """A row for each group of rollouts, of one step or of all.
@@ -276,7 +272,7 @@ class OpenRun:
     def prompts(self) -> pd.DataFrame:
         """A row for each prompt, as they are first logged.
 
-        Columns: key (of its whole text, as links have it), prompt (of more than 64 kB the beginning),
+        Columns: prompt_key (of its whole text, as in SQL), prompt (of more than 64 kB the beginning),
         rollouts, steps, graded (steps at which it is known what is right), earlier and later (shares of
         right rollouts in the two halves of these), rate (false discovery rate of their difference),
         never_solved, regressed, newly_solved, volatility. Without rows where prompts or rewards are not
@@ -333,7 +329,7 @@ def _frame(table: pa.Table) -> pd.DataFrame:
 def _tokens(opened: OpenRollout) -> tuple[pd.DataFrame, list[str]]:
     """The tokens with their metrics, and which metrics have no place beside them."""
     length, texts = opened.token_count, opened.listed_tokens
-    columns: dict[str, Any] = {"position": np.arange(length), "token": texts or [None] * length}
+    columns: dict[str, Any] = {"token": np.arange(length), "piece": texts or [None] * length}
     remarks: list[str] = []
     for name, values in opened.metrics.items():
         if len(values) == length:

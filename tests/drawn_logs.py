@@ -139,6 +139,10 @@ def _trl(one: Drawn) -> dict[str, Any]:
     return {**_facts(one), **lists, "advantage": 0.5}
 
 
+def _generic(one: Drawn) -> dict[str, Any]:
+    return {**_facts(one), "messages": one.said}
+
+
 def _by_step(rollouts: Sequence[Drawn]) -> dict[int, list[Drawn]]:
     steps = sorted({one.step for one in rollouts})
     return {step: [one for one in rollouts if one.step == step] for step in steps}
@@ -152,20 +156,28 @@ def _write_lines(make: Callable[[Drawn], dict[str, Any]], name: str) -> Callable
     return write
 
 
-def _write_table(folder: Path, rollouts: Sequence[Drawn]) -> None:
-    for step, those in _by_step(rollouts).items():
-        path = folder / "completions" / f"completions_{step:05d}.parquet"
-        path.parent.mkdir(parents=True, exist_ok=True)
-        pq.write_table(pa.Table.from_pylist([*map(_trl, those)]), path)
+def _write_table_of(make: Callable[[Drawn], dict[str, Any]], name: str) -> Callable[..., None]:
+    def write(folder: Path, rollouts: Sequence[Drawn]) -> None:
+        for step, those in _by_step(rollouts).items():
+            path = folder / name.format(step)
+            path.parent.mkdir(parents=True, exist_ok=True)
+            pq.write_table(pa.Table.from_pylist([*map(make, those)]), path)
+
+    return write
 
 
 FORMATS: Mapping[str, Callable[[Path, Sequence[Drawn]], None]] = {
     "native": _write_lines(_native, "rollouts_{}.jsonl"),
     "native lists": _write_lines(_native_lists, "rollouts_{}.jsonl"),
     "verifiers": _write_lines(_verifiers, "step_{}/train_rollouts.jsonl"),
-    "trl": _write_table,
+    "trl": _write_table_of(_trl, "completions/completions_{:05d}.parquet"),
 }
-TABLES = frozenset({"trl"})
+UNBORDERED: Mapping[str, Callable[[Path, Sequence[Drawn]], None]] = {
+    "generic": _write_lines(_generic, "log_{}.jsonl"),
+    "generic table": _write_table_of(_generic, "log_{}.parquet"),
+}
+"""These do not say where a prompt ends."""
+TABLES = frozenset({"trl", "generic table"})
 """Column stores: nobody can tell a null that was written there from one that fills a gap."""
 
 

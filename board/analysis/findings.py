@@ -86,7 +86,7 @@ class Diagnosis:
             "rollouts_read": self.rollouts_read,
             "rules": [asdict(rule) for rule in self.rules],
             **self.counts,
-            "findings": [asdict(finding) for finding in self.findings],
+            "rows": [finding.document() for finding in self.findings],
         }
 
 

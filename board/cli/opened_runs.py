@@ -22,6 +22,7 @@ from board.query.open_run import Follower, OpenOptions, Run
 from board.query.outlines import may_tell, outlined, pays, tells
 from board.query.predicate import parsed
 from board.query.splits import chosen_split, splits_of
+from board.query.steps import NO_STEPS
 from board.query.trainer.metrics import TrainerMetrics, TrainerMetricsReader
 
 _OPPOSITES: Final = ("!=", "not ", "not(")
@@ -72,9 +73,17 @@ def trainer_metrics(run: Run, args: argparse.Namespace) -> TrainerMetrics:
 
 
 def narrowed_as_asked(run: Run, args: argparse.Namespace) -> Run:
-    """The run with the rollouts alone that `--split`, `--env` and `--where` choose."""
+    """The run with the rollouts alone that `--split`, `--env`, `--last` and `--where` choose."""
     chosen = of_environments(of_split(run, args.split), args.env)
-    return where_as_asked(chosen, getattr(args, "where", None))
+    return where_as_asked(of_last_steps(chosen, args.last), args.where)
+
+
+def of_last_steps(run: Run, number: int | None) -> Run:
+    """The rollouts of the last steps of those that the run has; None: of all."""
+    if number is None:
+        return run
+    last = sorted(run.counts)[-number:] if number else []
+    return run.where(steps=(last[0], last[-1]) if last else NO_STEPS)
 
 
 def where_as_asked(run: Run, expression: str | None) -> Run:

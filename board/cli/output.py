@@ -62,6 +62,12 @@ def _pieces(document: object, depth: int) -> Iterator[str]:
     """The document as JSON, a value of an object after the other: a rollout of a million tokens has some
     100 MB, which need not be in memory at once. depth: of objects within each other.
     """
+    if isinstance(document, list) and len(cast("list[object]", document)) == 1:
+        (item,) = cast("list[object]", document)
+        yield "["
+        yield from _pieces(item, depth)
+        yield "]"
+        return
     fields = cast("dict[object, object]", document) if isinstance(document, dict) else {}
     if not depth or not fields or not all(isinstance(key, str) for key in fields):
         yield _encoded(document)

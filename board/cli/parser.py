@@ -56,7 +56,7 @@ COMMANDS: Final[Mapping[str, Command]] = {
         "Without --background it is `serve`. With it prints the address once the dashboard answers, and "
         "returns: for scripts and coding agents. It goes on until it is stopped, as stderr says.",
     ),
-    "runs": Command("discovery", "list the runs under a folder", "path --json"),
+    "runs": Command("discovery", "list the runs under a folder", "path --columns --json"),
     "steps": Command(
         "query",
         "the metrics of each step of a run",
@@ -79,7 +79,8 @@ COMMANDS: Final[Mapping[str, Command]] = {
     "compare": Command(
         "compare",
         "the differences between runs on the prompts that both saw",
-        "run other --split --env --reward --right-from --match --columns --metric --by --json",
+        "run other --split --env --where --reward --right-from --last --match --columns --metric --by "
+        "--json",
         "Pairs RUN (A) with each OTHER (B) prompt by prompt: the mean of B - A of each metric with its "
         "95 % interval over prompts; on how many prompts B won, lost or tied; and from which step the "
         "runs differ beyond chance, as two seeds may, too. Three runs or more are grouped by their "
@@ -88,7 +89,7 @@ COMMANDS: Final[Mapping[str, Command]] = {
     "contrasts": Command(
         "compare",
         "what sets the winners of a group apart from its losers",
-        "run --split --env --reward --json",
+        "run --source --split --env --where --group-by-prompt --reward --last --columns --json",
         "Compares the rollouts above the mean reward of their group with those below it: words of the "
         "response, numbers and parts of the reward, with intervals over groups and false discovery "
         "rates (docs/compare_runs.md).",
@@ -96,7 +97,8 @@ COMMANDS: Final[Mapping[str, Command]] = {
     "sample-size": Command(
         "compare",
         "how many prompts are needed to detect a difference",
-        "run --difference --gain-share --metric --split --env --reward --json",
+        "run --source --difference --gain-share --metric --split --env --where --group-by-prompt "
+        "--reward --last --json",
         "Prints how many prompts, with how many rollouts each, are needed to detect a difference between "
         "two runs in a metric, given the variance of this run (docs/compare_runs.md).",
     ),
@@ -140,7 +142,7 @@ COMMANDS: Final[Mapping[str, Command]] = {
     "findings": Command(
         "analysis",
         "what looks wrong in a run, worst first",
-        "run --source --split --env --where --group-by-prompt --reward --thresholds --metrics "
+        "run --source --split --env --where --group-by-prompt --reward --last --thresholds --metrics "
         "--metric-shift --index-only --require --json",
         "Runs the rules of docs/findings.md and lists what they find, the worst first, with step, "
         "evidence, threshold and source: leads, not verdicts; then which rules checked the run, and what "
@@ -160,11 +162,10 @@ COMMANDS: Final[Mapping[str, Command]] = {
     "export": Command(
         "export",
         "a finding or rollouts as one HTML file, or rollouts as a data set",
-        "run --source --split --env --where --group-by-prompt --reward --right-from --finding --step "
-        "--index=maybe --group --compare --limit=export --metric=colour --interactive --redact --max-mb "
-        "--as --columns --margin --leave-out --by-turn --output --overwrite --thresholds --metrics "
-        "--metric-shift "
-        "--index-only --labels",
+        "run --source --split --env --where --group-by-prompt --reward --right-from --last --finding "
+        "--step --index=maybe --group --compare --limit=export --metric=colour --interactive --redact "
+        "--max-mb --as --columns --margin --leave-out --by-turn --output --overwrite --thresholds "
+        "--metrics --metric-shift --index-only --labels",
         "Without --as writes a page that needs no server or network: the headline, the curve with its "
         "step, the facts, the texts, and the tokens in the colours of a metric with their values on "
         "hover; --interactive: the reader itself, to page through the rollouts (docs/export.md). Give "
@@ -174,7 +175,7 @@ COMMANDS: Final[Mapping[str, Command]] = {
     "failures": Command(
         "failures",
         "why rollouts failed, and what that did to training",
-        "run --source --split --env --where --group-by-prompt --reward --right-from --json",
+        "run --source --split --env --where --group-by-prompt --reward --right-from --last --json",
         "Counts rollouts by cause: tool_error, sandbox, judge and server are failures of infrastructure; "
         "unknown, unscored and aborted are unclear, policy is the model's own, truncated and timeout are "
         "limits (docs/failures.md). Lists failures with equal evidence, and how rewards, groups and "
@@ -192,7 +193,8 @@ COMMANDS: Final[Mapping[str, Command]] = {
     "labels": Command(
         "labels",
         "the labels of a run, the shares of its samples, and the agreement of authors",
-        "run --source --split --env --where --author=counted --draw --sample --seed --labels --json",
+        "run --source --split --env --where --last --author=counted --draw --sample --seed --labels "
+        "--json",
         "Prints how many rollouts have each label; for each random sample the share of the run that has "
         "it, with its 95 % interval; and how far each pair of authors agrees. --draw draws a sample of "
         "the rollouts that --split, --env and --where choose (docs/labels.md).",

@@ -14,6 +14,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from html import unescape
 from typing import Final, Literal
 
 from board.core.written_numbers import Number, numbers_in
@@ -27,27 +28,55 @@ _CITATION: Final = (
 )
 _MOST: Final = 4000
 """Characters of a quote."""
-_QUOTES: Final = (
-    rf'(?<![\w.,;!?)\\])"(?P<straight>(?:[^"\\]|\\.){{1,{_MOST}}})"(?!\w)',
-    rf"“(?P<curly>[^“”]{{1,{_MOST}}})”",
-    rf"„(?P<low>[^„“”]{{1,{_MOST}}})[“”]",
-    rf"«(?P<angle>[^«»]{{1,{_MOST}}})»",
-    rf"(?<!\w)‘(?P<single>[^‘]{{1,{_MOST}}}?)’(?!\w)",
+_PAIRS: Final = (
+    "“”",
+    "„“",
+    "„”",
+    "«»",
+    "»«",
+    "‹›",
+    "›‹",
+    "‚‘",
+    "「」",
+    "『』",
+    "《》",
+    "〝〞",
+    "＂＂",
 )
-_NAMES: Final = ("straight", "curly", "low", "angle", "single")
+"""Marks that begin and end a quotation in some language; neither stands within it."""
+_STRAIGHT: Final = rf'(?<![\w.,;!?)\\])"(?P<straight>(?:[^"\\]|\\.){{1,{_MOST}}})"(?!\w)'
+_QUOTES: Final = (
+    _STRAIGHT,
+    *(
+        f"{begin}(?P<pair{place}>[^{begin}{end}]{{1,{_MOST}}}){end}"
+        for place, (begin, end) in enumerate(_PAIRS)
+    ),
+    rf"(?<![\w.,;!?)])”(?P<swedish>[^“”\s][^“”]{{,{_MOST}}})”",
+    rf"(?<!\w)‘(?P<single>[^‘]{{1,{_MOST}}}?)’(?!\w)",
+    # An apostrophe within a word ends nothing, nor does that of a plural begin anything.
+    rf"(?<![\w'’])'(?=\S)(?P<typed>(?:[^'\n]|(?<=\w)'(?=\w)){{1,{_MOST}}})(?<=\S)'(?![\w'])",
+)
+_NAMES: Final = frozenset(
+    ("straight", "swedish", "single", "typed", *(f"pair{place}" for place in range(len(_PAIRS))))
+)
+_HALVES: Final = "".join(sorted({*"".join(_PAIRS), '"'} - {"‘"}))
+_ENTITY: Final = re.compile(r"&(?:quot|[lrb]dquo|[lrs]squo|sbquo|[lr]s?aquo|#0*34|#x0*22);")
+_FOOTNOTE: Final = re.compile(r"^ {0,3}\[\^([^\]\s]+)\]:[ \t]*(.+(?:\n(?: {2,}|\t).+)*)", re.M)
+_REFERENCE: Final = re.compile(r"\[\^([^\]\s]+)\](?!:)")
 _SIGN: Final = re.compile(
     "|".join(
         (
             _CITATION,
             r"``\s?(?P<code2>.+?)\s?``|`(?P<code>[^`]+)`",
             *_QUOTES,
-            r'(?P<alone>["“”„«»])',
+            rf"(?P<alone>[{_HALVES}]|‘(?=\w)(?!\d0s)|</?q>)",
             r"(?P<border>\n[ \t]*\n|\n(?=[ \t]*(?:[-*+>#|]|\d+[.)]\s)))",
             r"(?P<end>[.!?…][*_)\]]*\s+(?=[^\sa-z\d\[`]))",
         )
     ),
     re.S,
 )
+_SIGN_OF_CITATION: Final = re.compile(_CITATION)
 _MARKS: Final = "*_( \t\n:,;."
 """May stand between a quote in backticks and its citation."""
 _FENCE: Final = re.compile(r"^ {0,3}(```+|~~~+).*?(?:^ {0,3}\1[`~]*[ \t]*$|\Z)", re.M | re.S)
@@ -111,14 +140,16 @@ def _quoted(value: str) -> str:
 
 
 def citations_in(markdown: str) -> Report:
-    """The citations of a report, and what cites nothing. Fenced code is passed over.
+    """The citations of a report, and what cites nothing. Fenced code is passed over. What a footnote
+    says counts where it is referred to.
 
     `run: NAME` in the front matter is the run of citations that name none.
     """
+    markdown = _ENTITY.sub(lambda entity: unescape(entity[0]), markdown)
     front = _FRONT.match(markdown)
     default = re.search(r"^run:[ \t]*(\S.*?)[ \t]*$", front[1], re.M) if front else None
     usual = {"run": default[1].strip("'\"")} if default else {}
-    text = _blanked(markdown, _FRONT, _FENCE, _LIST_NUMBER)
+    text = _with_footnotes(_blanked(markdown, _FRONT, _FENCE, _LIST_NUMBER))
     citations: list[Citation] = []
     numbers = quotes = 0
     for sentence in _sentences(text):
@@ -130,6 +161,19 @@ def citations_in(markdown: str) -> Report:
             numbers += sum(sign.kind == "number" for sign in sentence)
             quotes += sum(sign.kind == "quote" for sign in sentence)
     return Report(tuple(citations), numbers, quotes)
+
+
+def _with_footnotes(text: str) -> str:
+    """The text with footnotes that cite in place of the references to them, on the same lines."""
+    notes = {name: " ".join(note.split()) for name, note in _FOOTNOTE.findall(text)}
+    cited = {name: note for name, note in notes.items() if _SIGN_OF_CITATION.search(note)}
+    used = {name for name in _REFERENCE.findall(text) if name in cited}
+
+    def blanked(match: re.Match[str]) -> str:
+        return re.sub(r"[^\n]", " ", match[0]) if match[1] in used else match[0]
+
+    text = _FOOTNOTE.sub(blanked, text)
+    return _REFERENCE.sub(lambda match: f" {cited.get(match[1], '')} ", text)
 
 
 def _sentences(text: str) -> Iterator[list[_Sign]]:

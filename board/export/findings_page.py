@@ -120,8 +120,8 @@ def _words(sheet: Sheet, finding: Finding, own: Sequence[Address]) -> list[str]:
 
 def _link(sheet: Sheet, evidence: Evidence, own: Sequence[Address]) -> str:
     words = f"step {evidence.step}, rollout {evidence.index}"
-    is_token = evidence.position is not None
-    words += f", token {evidence.position}" if is_token else ""
+    is_token = evidence.token is not None
+    words += f", token {evidence.token}" if is_token else ""
     piece = sheet.line(evidence.piece, 60)
     said = f" “{piece}”" if is_token else f" ({piece})"
     address = next(
@@ -129,8 +129,8 @@ def _link(sheet: Sheet, evidence: Evidence, own: Sequence[Address]) -> str:
         None,
     )
     if address is not None:
-        has_token = is_token and address.position == evidence.position
-        anchor = f"{address.anchor}-{evidence.position}" if has_token else address.anchor
+        has_token = is_token and address.position == evidence.token
+        anchor = f"{address.anchor}-{evidence.token}" if has_token else address.anchor
         words = f"<a href=#{anchor}>{words}</a>"
     return words + (said if piece else "")
 
@@ -149,6 +149,6 @@ def evidence_of(run: Run, findings: Sequence[Finding], each: int = _MOST_EVIDENC
         metric = _TOKEN_METRIC_OF.get(finding.target.metric, finding.target.metric)
         for one in finding.evidence[:each]:
             if one.step in run.counts:
-                own = Address(one.step, one.index, one.position, metric)
+                own = Address(one.step, one.index, one.token, metric)
                 addresses.setdefault((one.step, one.index), own)
     return [*addresses.values()][:_MOST_ROLLOUTS]

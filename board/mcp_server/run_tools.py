@@ -63,7 +63,8 @@ class RunTools:
         rows = [
             {
                 "run": cell(info.name),
-                "formats": [*info.formats],
+                "source": info.source,
+                "format": ", ".join(info.formats),
                 "bytes": info.bytes,
                 "changed": f"{datetime.fromtimestamp(info.mtime, UTC):%Y-%m-%dT%H:%M:%SZ}",
             }
@@ -141,7 +142,12 @@ class RunTools:
             rows = [*map(cells, records_of(_of_steps(table, first, last, limit)))]
         else:
             rows = [
-                {"name": cell(one.name), "points": one.points, "last": cell(one.last)}
+                {
+                    "name": cell(one.name),
+                    "file": cell(one.source),
+                    "points": one.points,
+                    "last": cell(one.last),
+                }
                 for one in trainer.curves.values()
             ]
         return paged(head, rows, offset, limit)
@@ -197,14 +203,19 @@ class RunTools:
         return {
             "severity": finding.severity,
             "rule": finding.rule,
-            "says": untrusted(f"{finding.title}. {finding.text}", 1000),
-            "steps": finding.steps_text or None,
+            "subject": cell(finding.subject),
+            "title": untrusted(finding.title),
+            "text": untrusted(finding.text, 1000),
             "step": finding.step,
+            "first_step": finding.first_step,
+            "last_step": finding.last_step,
+            "steps_text": finding.steps_text or None,
             "value": cell(finding.value),
             "threshold": cell(finding.threshold),
             "unit": finding.unit,
             "cite_value_as": citation_that_holds(check, run, finding.value, mean),
-            "may_follow_from": finding.cause or None,
+            "cause": finding.cause or None,
+            "source": finding.source,
             "evidence": [
                 self._evidence(run, one, column, check) for one in finding.evidence[:_MOST_EVIDENCE]
             ],
@@ -213,18 +224,18 @@ class RunTools:
         }
 
     def _evidence(self, run: Run, one: Evidence, column: str, check: ReportCheck) -> Answer:
-        place = {"step": one.step, "rollout": one.index, "token": one.position}
-        metric = column if one.position is None else base_name(column)
+        place = {"step": one.step, "rollout": one.index, "token": one.token}
+        metric = column if one.token is None else base_name(column)
         value = citation_that_holds(check, run, one.value, {**place, "metric": metric})
         return {
             "step": one.step,
             "index": one.index,
-            "token": one.position,
+            "token": one.token,
             "piece": untrusted(one.piece) if one.piece else None,
             "value": cell(one.value),
             "cite_value_as": value,
             "cite_as": cite(run, **place),
-            "link": self.links.rollout(run, one.step, one.index, one.position),
+            "link": self.links.rollout(run, one.step, one.index, one.token),
         }
 
     def failures(

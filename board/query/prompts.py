@@ -176,11 +176,11 @@ def prompt_table(run: Run, keys: Sequence[int]) -> pd.DataFrame:
 
 
 _COURSE: Final = ("steps", "graded", "earlier", "later", "rate", "never_solved", "regressed")
-_OF_PROMPTS: Final = ("key", "prompt", "rollouts", *_COURSE, "newly_solved", "volatility")
+_OF_PROMPTS: Final = ("prompt_key", "prompt", "rollouts", *_COURSE, "newly_solved", "volatility")
 
 
 def prompts_frame(run: Run) -> pd.DataFrame:
-    """A row for each prompt, as they are first logged: key (as written_key has it), prompt and rollouts
+    """A row for each prompt, as they are first logged: prompt_key (as SQL has it), prompt and rollouts
     of prompt_table, and its course as RunPrompts has it. Without rows where prompts or rewards are not
     recorded. Raises UnreadableError.
     """
@@ -188,7 +188,7 @@ def prompts_frame(run: Run) -> pd.DataFrame:
     if own is None:
         return pd.DataFrame(columns=[*_OF_PROMPTS])
     table = prompt_table(run, own.keys.tolist())
-    columns = {"key": [*map(written_key, own.keys.tolist())]}
+    columns: dict[str, Any] = {"prompt_key": own.keys}
     columns |= {name: table[name].to_numpy() for name in ("prompt", "rollouts")}
     return pd.DataFrame(columns | {name: getattr(own, name) for name in _OF_PROMPTS[3:]})
 

@@ -94,7 +94,7 @@ def is_named(result: Finding, planted: Planted) -> bool:
     """
     if not planted.rollouts:
         return not result.evidence
-    tokens = {(e.step, e.index, e.position) for e in result.evidence}
+    tokens = {(e.step, e.index, e.token) for e in result.evidence}
     return (
         bool(result.evidence)
         and {(e.step, e.index) for e in result.evidence} <= planted.rollouts

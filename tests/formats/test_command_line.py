@@ -141,9 +141,9 @@ def test_real_files_have_the_rollouts_that_stand_in_them(name, capsys):
         own = frame[frame["step"] == step].reset_index(drop=True)
         for index in {0, len(own) - 1}:
             place = ("--step", str(step), "--index", str(index))
-            visible = reported(capsys, "show", str(collection() / name), *place)
+            (visible,) = reported(capsys, "show", str(collection() / name), *place)
             reward = own["x"][index]
-            assert visible["scores"].get("reward") == (None if np.isnan(reward) else reward)
+            assert visible["facts"].get("reward") == (None if np.isnan(reward) else reward)
             at = 0
             for text in own["texts"][index]:
                 at = visible["texts"]["response"].index(text, at) + len(text)
@@ -151,7 +151,7 @@ def test_real_files_have_the_rollouts_that_stand_in_them(name, capsys):
 
 @there
 def test_real_files_are_recognised_or_refused_for_the_right_reason(capsys):
-    files = reported(capsys, "sniff", str(collection()))["files"]
+    files = reported(capsys, "sniff", str(collection()))
     reasons = {Path(f["path"]).relative_to(collection()).as_posix(): f["reason"] for f in files}
     assert reasons.keys() == {
         p.relative_to(collection()).as_posix() for p in collection().rglob("*.jsonl")

@@ -52,29 +52,21 @@ def model() -> Any:
     return LlamaForCausalLM(LlamaConfig(vocab_size=258, **size, **heads))
 
 
-@pytest.mark.parametrize(
-    ("kind", "options"),
-    [
-        ("sft", {}),
-        ("sft", {"by_turn": True}),
-        ("dpo", {}),
-        ("dpo", {"by_turn": True}),
-    ],
-    ids=["sft", "sft by turn", "dpo", "dpo by turn"],
-)
-def test_a_trainer_takes_two_steps_on_the_set(kind, options, tmp_path: Path):
-    from trl import DPOConfig, DPOTrainer, SFTConfig, SFTTrainer
+def judge() -> Any:
+    """A model that gives a conversation one score."""
+    from transformers import LlamaForSequenceClassification
 
-    FORMATS["trl"](tmp_path / "log", draw_rollouts(1))
-    target = tmp_path / "set.parquet"
-    write_dataset(
-        run_at(tmp_path / "log"), Request(kind, target, **options), lambda done, total: None
-    )
-    data = datasets.load_dataset(
-        "parquet", data_files=str(target), cache_dir=str(tmp_path / "cache"), split="train"
-    )
+    config = model().config
+    config.num_labels, config.pad_token_id = 1, 0
+    return LlamaForSequenceClassification(config)
+
+
+def made(kind: str, learner: str, data: Any, options: dict[str, Any], folder: Path) -> Any:
+    """The trainer of a kind of data set."""
+    import trl
+
     settings = {
-        "output_dir": str(tmp_path / "out"),
+        "output_dir": str(folder / "out"),
         "max_steps": 2,
         "per_device_train_batch_size": 2,
         "max_length": None,
@@ -84,22 +76,46 @@ def test_a_trainer_takes_two_steps_on_the_set(kind, options, tmp_path: Path):
         "save_strategy": "no",
         "logging_steps": 1,
     }
+    given = {"train_dataset": data, "processing_class": tokenizer()}
     if kind == "sft":
         masked = {} if options else {"assistant_only_loss": True}
-        config: Any = SFTConfig(**settings, **masked)
-        trainer: Any = SFTTrainer(model(), config, train_dataset=data, processing_class=tokenizer())
+        return trl.SFTTrainer(model(), trl.SFTConfig(**settings, **masked), **given)
+    if learner == "reward":
+        return trl.RewardTrainer(judge(), trl.RewardConfig(**settings), **given)
+    return trl.DPOTrainer(model(), model(), trl.DPOConfig(**settings), **given)
+
+
+BY_TURN = {"by_turn": True}
+CASES = [
+    ("sft", "sft", {}, "trl", "set.parquet"),
+    ("sft", "sft", BY_TURN, "verifiers", "set.parquet"),
+    ("dpo", "dpo", {}, "trl", "set"),
+    ("dpo", "dpo", BY_TURN, "native lists", "set.parquet"),
+    ("dpo", "reward", {}, "native", "set"),
+    ("dpo", "reward", BY_TURN, "trl", "set.jsonl"),
+]
+
+
+@pytest.mark.parametrize(("kind", "learner", "options", "log", "name"), CASES)
+def test_a_trainer_takes_two_steps_on_the_set(kind, learner, options, log, name, tmp_path: Path):
+    FORMATS[log](tmp_path / "log", draw_rollouts(1))
+    target = tmp_path / name
+    write_dataset(
+        run_at(tmp_path / "log"), Request(kind, target, **options), lambda done, total: None
+    )
+    cache = {"cache_dir": str(tmp_path / "cache"), "split": "train"}
+    if target.is_dir():
+        data = datasets.load_dataset(str(target), **cache)
     else:
-        config = DPOConfig(**settings)
-        models = {"model": model(), "ref_model": model()}
-        trainer = DPOTrainer(
-            **models, args=config, train_dataset=data, processing_class=tokenizer()
-        )
+        suffix = {".parquet": "parquet", ".jsonl": "json"}[target.suffix]
+        data = datasets.load_dataset(suffix, data_files=str(target), **cache)
+    trainer = made(kind, learner, data, options, tmp_path)
     trainer.train()
     losses = [entry["loss"] for entry in trainer.state.log_history if "loss" in entry]
     assert len(losses) == 2
     assert all(loss > 0 for loss in losses)
     if kind == "sft":
-        (batch,) = [next(iter(trainer.get_train_dataloader()))]
+        batch = next(iter(trainer.get_train_dataloader()))
         learned = batch["input_ids"][0][batch["labels"][0] >= 0]
         text = tokenizer().decode(learned)
         assert "Question" not in text

@@ -159,5 +159,5 @@ def test_each_number_is_the_trainers_and_no_finding_is_wrong(tmp_path, configura
             assert closest <= 2e-4 * max(1.0, float(values.abs().max())), (name, row["step"])
     capsys.readouterr()
     main(["findings", str(tmp_path / "runs" / "one"), "--json"])
-    found = json.loads(capsys.readouterr().out)["findings"]
+    found = json.loads(capsys.readouterr().out)["rows"]
     assert {finding["rule"] for finding in found} <= OF_A_RANDOM_MODEL

@@ -49,10 +49,11 @@ def test_frames_have_the_numbers_of_the_command_line(capsys):
 
 
 def test_findings_are_those_of_the_command_line_with_tokens_read(run, capsys):
-    findings = printed(capsys, "findings", "grpo_reward_hack")["findings"]
+    findings = printed(capsys, "findings", "grpo_reward_hack")
     own = run.findings()
     assert own["rule"].tolist() == [one["rule"] for one in findings]
     assert own["evidence"].tolist() == [one["evidence"] for one in findings]
+    assert [*own.columns] == [*findings[0]]
     assert any(own["evidence"])
 
 
@@ -62,8 +63,8 @@ def test_tokens_of_a_rollout_stand_beside_their_metrics(native):
     assert rollout.texts["response"] == logged["response"]
     assert rollout.facts["reward"] == pytest.approx(logged["reward"])
     tokens = rollout.tokens
-    assert tokens["position"].tolist() == [*range(8)]
-    assert tokens["token"].tolist()[:2] == ["I", " think"]
+    assert tokens["token"].tolist() == [*range(8)]
+    assert tokens["piece"].tolist()[:2] == ["I", " think"]
     np.testing.assert_allclose(tokens["logprobs"], logged["logprobs"])
     d = np.array(logged["logprobs"]) - np.array(logged["ref_logprobs"])
     np.testing.assert_allclose(tokens["k3"], np.exp(-d) - 1 + d)

@@ -73,6 +73,12 @@ class Called:
         assert isinstance(whole.pop("notes"), list)
         return whole["rows"] if whole.keys() == {"rows"} else whole
 
+    @property
+    def row(self) -> Any:
+        """The only row of the answer."""
+        (row,) = json.loads(self.out)["rows"]
+        return row
+
 
 @pytest.fixture
 def call(capsys: pytest.CaptureFixture[str]) -> Call:
@@ -96,11 +102,19 @@ def refuses(call: Call, *arguments: object) -> str:
 def test_runs_counts_what_each_run_holds(run_folder, call):
     size = (run_folder / "rank_0.jsonl").stat().st_size
     called = call("runs", run_folder.parent, "--json")
-    row = {"run": "run_a", "path": str(run_folder), "format": "rllb", "steps": 2, "rollouts": 5}
-    assert (called.code, called.document) == (
-        0,
-        [{**row, "bytes": size, "problems": 0, "note": ""}],
-    )
+    expected = {
+        "run": "run_a",
+        "path": str(run_folder),
+        "format": "rllb",
+        "steps": 2,
+        "rollouts": 5,
+    }
+    expected |= {"bytes": size, "problems": 0, "note": "", "source": "jsonl"}
+    (row,) = called.document
+    assert called.code == 0
+    assert {name: row[name] for name in expected} == expected
+    names = call("runs", run_folder.parent, "--columns", "rollouts,run", "--json").document
+    assert names == [{"rollouts": 5, "run": "run_a"}]
 
 
 def test_sql_prints_rows_or_writes_them(run_folder, call):
@@ -235,9 +249,9 @@ def test_csv_and_json_lines_hold_texts_in_full_and_in_the_order_asked_for(tmp_pa
 
 
 def test_show_holds_texts_tokens_and_derived_arrays(with_tokens, call):
-    whole = call("show", with_tokens, "--step", 0, "--index", 1, "--json").document
+    whole = call("show", with_tokens, "--step", 0, "--index", 1, "--json").row
     assert whole["texts"]["response"] == "two"
-    assert whole["scores"] == {"reward": 1.0}
+    assert whole["facts"]["reward"] == 1.0
     assert whole["tokens"] == ["t", "wo"]
     assert whole["metrics"]["k1"] == [0.25, 0.0]
     assert whole["metrics"]["k3"][1] == 0.0
@@ -251,8 +265,8 @@ def test_numbers_are_unrounded_and_beyond_64_bits_and_those_that_are_none_null(t
     unusual |= TOKENS | {"logprobs": [float("nan"), float("-inf")]}
     file = write(tmp_path / "a.jsonl", [rollout(0, **rewards, **unusual), rollout(1, level=1.0)])
     assert call("steps", file, "--json").document[0]["level_mean"] is None
-    whole = call("show", file, "--step", 0, "--index", 0, "--json").document
-    assert whole["scores"] == {"reward": 0.1 + 0.2, "rewards.tiny": 1e-17}
+    whole = call("show", file, "--step", 0, "--index", 0, "--json").row
+    assert whole["facts"] == {"reward": 0.1 + 0.2, "rewards.tiny": 1e-17}
     assert whole["extras"]["big"] == 2**70
     assert whole["metrics"]["logprobs"] == whole["metrics"]["k3"] == [None, None]
 
@@ -261,27 +275,27 @@ def test_check_names_file_line_field_and_reason(tmp_path, call):
     bad = [rollout(0), "not JSON", {"prompt": "?", "response": "!"}, rollout(0, reward="lots")]
     write(tmp_path / "rank_0.jsonl", bad)
     called = call("check", tmp_path, "--json")
-    result = {(p["line"], p["field"], p["severity"]) for p in called.document["problems"]}
+    result = {(p["line"], p["field"], p["severity"]) for p in called.document["rows"]}
     assert called.code == 1
     assert result == {(2, None, "lost"), (3, "step", "lost"), (4, "reward", "partial")}
     assert (called.document["lost"], called.document["partial"]) == (2, 1)
-    assert all(p["path"] == "rank_0.jsonl" and p["reason"] for p in called.document["problems"])
+    assert all(p["path"] == "rank_0.jsonl" and p["reason"] for p in called.document["rows"])
 
 
 def test_a_clean_log_and_one_of_notes_alone_pass_the_check(run_folder, call):
     called = call("check", run_folder, "--json")
-    assert (called.code, called.document["problems"]) == (0, [])
+    assert (called.code, called.document["rows"]) == (0, [])
     assert (called.document["rollouts"], called.document["superseded"]) == (5, 0)
     lines = [rollout(0, logprobs=[None, -1.0]), rollout(1), rollout(2), rollout(1), rollout(2)]
     called = call("check", write(run_folder / "rank_0.jsonl", [*lines]), "--json")
     assert (called.code, called.document["superseded"]) == (0, 2)
-    assert {problem["severity"] for problem in called.document["problems"]} == {"note"}
+    assert {problem["severity"] for problem in called.document["rows"]} == {"note"}
 
 
 def test_check_gives_the_lines_of_each_kind_of_problem_and_their_count(tmp_path, call):
     lines = [rollout(0, reward="lots") if n % 2 else "no JSON" for n in range(2400)]
     write(tmp_path / "rank_0.jsonl", lines)
-    problems = call("check", tmp_path, "--json").document["problems"]
+    problems = call("check", tmp_path, "--json").document["rows"]
     result = {p["severity"]: (p["count"], p["lines"][:3], len(p["lines"])) for p in problems}
     assert result == {"lost": (1200, [1, 3, 5], 1000), "partial": (1200, [2, 4, 6], 1000)}
 
@@ -290,11 +304,11 @@ def test_check_tells_paths_from_the_folder_that_was_named(run_folder, call):
     with (run_folder / "rank_0.jsonl").open("a") as file:
         file.write("broken\n")
     other = write(run_folder.parent / "other.jsonl", ["not JSON at all"])
-    problems = call("check", run_folder.parent, "--json").document["problems"]
+    problems = call("check", run_folder.parent, "--json").document["rows"]
     assert {problem["path"] for problem in problems} == {"run_a/rank_0.jsonl", "other.jsonl"}
     called = call("check", other, "--json")
-    assert (called.code, called.document["problems"][0]["path"]) == (1, "other.jsonl")
-    assert "not JSON" in called.document["problems"][0]["reason"]
+    assert (called.code, called.document["rows"][0]["path"]) == (1, "other.jsonl")
+    assert "not JSON" in called.document["rows"][0]["reason"]
 
 
 @pytest.mark.parametrize("command", [["steps"], ["rollouts"], ["show", "--step=0", "--index=0"]])
@@ -313,7 +327,7 @@ def test_an_unreadable_file_is_a_problem(run_folder, call):
     locked.chmod(0)
     called = call("check", run_folder, "--json")
     assert called.code == 1
-    assert called.document["problems"][0]["path"] == "rank_1.jsonl"
+    assert called.document["rows"][0]["path"] == "rank_1.jsonl"
 
 
 @pytest.mark.parametrize("command", ["runs", "steps", "rollouts", "check", "serve"])
@@ -549,13 +563,13 @@ def joined_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_each_log_of_a_folder_of_several_formats_can_be_named(
     joined_folder, call, source, rollouts
 ):
-    for command in ("check", "index"):
-        assert call(command, joined_folder, *source, "--json").document["rollouts"] == rollouts
+    assert call("check", joined_folder, *source, "--json").document["rollouts"] == rollouts
+    assert call("index", joined_folder, *source, "--json").row["rollouts"] == rollouts
     assert len(call("rollouts", joined_folder, *source, "--json").document) == rollouts
     name = "run" if rollouts == 10 else "run (episodes)"
     result = call("findings", joined_folder, *source, "--index-only", "--json").document
     assert result["run"] == name
-    one = call("show", joined_folder, *source, "--step", 2, "--index", 1, "--json").document
+    one = call("show", joined_folder, *source, "--step", 2, "--index", 1, "--json").row
     assert ("logprobs" in one["metrics"]) == (rollouts == 10)
 
 
@@ -656,7 +670,7 @@ def test_the_trainer_is_compared_with_all_rollouts_of_training_only(call, tmp_pa
 
     def rules(*more: str) -> list[str]:
         document = call("findings", folder, "--index-only", "--json", *more).document
-        return [finding["rule"] for finding in document["findings"]]
+        return [finding["rule"] for finding in document["rows"]]
 
     assert "trainer_differs" in rules()
     assert "trainer_differs" not in rules("--env", "a")
@@ -691,7 +705,7 @@ def test_metrics_of_a_run_without_any_are_none(call, run_folder):
 def test_check_names_what_is_wrong_with_metrics_and_where_they_differ(call, with_metrics):
     write(with_metrics / "other.jsonl", ['{"step": 1, "reward": 0.75}'])
     document = call("check", with_metrics, "--json").document
-    severities = [(problem["path"], problem["severity"]) for problem in document["problems"]]
+    severities = [(problem["path"], problem["severity"]) for problem in document["rows"]]
     assert severities == [("metrics.jsonl", "partial"), ("metrics.jsonl", "note")]
     (agreement,) = document["agreement"]
     (differing,) = agreement["differing"]
@@ -709,7 +723,7 @@ def test_compare_prints_paired_differences(call, tmp_path):
     for name, reward in (("a", 0.25), ("b", 0.75)):
         rows = [rollout(s, reward=reward, prompt=f"p{p}") for s in (1, 2) for p in (0, 1)]
         write(tmp_path / name / "rank_0.jsonl", rows)
-    document = call("compare", tmp_path / "a", tmp_path / "b", "--json").document
+    document = call("compare", tmp_path / "a", tmp_path / "b", "--json").row
     assert (document["a"], document["b"], document["steps"]["a"]) == ("a", "b", [1, 2])
     reward = document["paired"]["reward"]
     assert reward == {
@@ -727,7 +741,7 @@ def test_compare_prints_paired_differences(call, tmp_path):
     result = call("compare", tmp_path / "a", tmp_path / "b", "--columns", "reward")
     assert "A a, B b: steps 1 to 2, 2 prompts in both" in result.out
     several = call("compare", tmp_path / "a", tmp_path / "b", tmp_path / "a", "--json").document
-    assert [pair["b"] for pair in several["pairs"]] == ["b", "a"]
+    assert [pair["b"] for pair in several["rows"]] == ["b", "a"]
     (together,) = several["seeds"]
     assert (together["runs"], together["prompts"]) == (["a", "b", "a"], 2)
     assert together["mean"] == pytest.approx([(0.25 + 0.75 + 0.25) / 3] * 2)
@@ -751,14 +765,15 @@ def test_compare_answers_first_and_ends_over_common_steps(call, tmp_path):
     assert lines[0] == said
     assert any(line.startswith("reward") and line.endswith("steps 1 to 2") for line in lines)
     document = call("compare", *folders, "--json").document
-    assert document["answer"] == {"sentence": said, "outcome": "higher", "metric": "solve_rate"}
+    answer = {"sentence": said, "outcome": "higher", "metric": "solve_rate"}
+    assert document["rows"][0]["answer"] == answer
     (reward,) = (end for end in document["ends"] if end["metric"] == "reward")
     assert reward["steps"] == [1, 2]
     assert reward["differences"][0]["difference"] == 0.5
 
 
 def test_contrasts_name_the_cheat_of_a_run_first(call):
-    found = call("contrasts", "grpo_reward_hack", "--json").document["contrasts"]
+    found = call("contrasts", "grpo_reward_hack", "--json").document["rows"]
     words = [one for one in found if one["kind"] == "words"]
     assert found[0] == words[0]
     assert (words[0]["feature"], words[0]["low"] > 0) == ("check", True)
@@ -774,12 +789,12 @@ def test_sample_size_prints_prompts_by_rollouts_of_each(call, tmp_path):
     ]
     write(tmp_path / "run" / "rank_0.jsonl", rows)
     document = call("sample-size", tmp_path / "run", "--difference", 0.5, "--json").document
-    counts = [one["paired"] for one in document["needed"]]
+    counts = [one["paired"] for one in document["rows"]]
     assert counts == sorted(counts, reverse=True)
     assert document["gain_share"]["share"] == 0.5  # half of the range of 0 to 2
     same = call("sample-size", tmp_path / "run", "--difference", 0.5, "--gain-share", 1, "--json")
     assert all(
-        one["paired"] <= least for one, least in zip(same.document["needed"], counts, strict=True)
+        one["paired"] <= least for one, least in zip(same.document["rows"], counts, strict=True)
     )
     said = call("sample-size", tmp_path / "run", "--difference", 0.5).out
     assert "same prompts: 50 % of them gain" in said

@@ -68,7 +68,7 @@ def test_a_group_of_several_steps_needs_its_step(export):
 
 def test_a_finding_is_that_of_the_list_of_findings(export, folder, capfd):
     cli.main(["findings", str(folder), "--json"])
-    listed = json.loads(capfd.readouterr().out)["findings"]
+    listed = json.loads(capfd.readouterr().out)["rows"]
     assert listed
     for place, one in {1: listed[0], len(listed): listed[-1]}.items():
         code, _, _ = export("--finding", place, "-o", f"{place}.html")

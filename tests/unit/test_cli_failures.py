@@ -32,12 +32,12 @@ def test_failures_are_printed_with_their_effect(failing, capsys):
     assert "moved by 0.5" in printed
 
 
-def test_one_document_has_counts_clusters_and_effect(failing, capsys):
+def test_one_document_has_counts_equal_failures_and_effect(failing, capsys):
     assert cli.main(["failures", failing, "--json"]) == 0
     document = json.loads(capsys.readouterr().out)
     assert (document["classes"]["infrastructure"], document["rollouts"]) == (1, 8)
-    assert {"step": 1, "cause": "server", "rollouts": 1} in document["steps"]
-    assert document["clusters"][0]["evidence"] == "the response is empty"
+    assert {"step": 1, "cause": "server", "rollouts": 1} in document["by_step"]
+    assert document["rows"][0]["evidence"] == "the response is empty"
     assert document["effect"]["baseline_shift"] == 0.5
     assert cli.main(["rollouts", failing, "--where", "cause = 'server'", "--json"]) == 0
     rows = json.loads(capsys.readouterr().out)["rows"]

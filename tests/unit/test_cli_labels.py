@@ -32,7 +32,7 @@ def test_a_label_is_written_listed_filtered_and_undone(run, capsys):
     assert cli.main(["labels", run, "--json"]) == 0
     document = json.loads(capsys.readouterr().out)
     assert document["counts"] == {"cheat": 1}
-    assert document["rollouts"][0]["authors"]["ann"]["spans"] == [[1, 3, "unclear"]]
+    assert document["rows"][0]["authors"]["ann"]["spans"] == [[1, 3, "unclear"]]
     for left in (1, 1, 0):  # of the span, the note and the label
         assert cli.main(["label", run, "--undo", "--author", "ann"]) == 0
         capsys.readouterr()

@@ -47,7 +47,7 @@ def verify(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Verify:
 
 def test_a_report_that_says_what_the_log_says_holds(verify):
     code, document = verify(HOLDING)
-    assert [one for one in document["citations"] if not one["holds"]] == []
+    assert [one for one in document["rows"] if not one["holds"]] == []
     assert (code, document["holding"], document["wrong"]) == (0, 10, 0)
     assert document["uncited"] == {"numbers": 1, "quotes": 0}
 
@@ -75,7 +75,7 @@ def test_a_report_that_says_what_the_log_says_holds(verify):
 def test_each_change_of_it_does_not(verify, old, new, log):
     assert old in HOLDING
     code, document = verify(HOLDING.replace(old, new, 1))
-    (wrong,) = (one for one in document["citations"] if not one["holds"])
+    (wrong,) = (one for one in document["rows"] if not one["holds"])
     assert (code, document["wrong"]) == (1, 1)
     assert log in wrong["log"]
 
@@ -97,6 +97,25 @@ def test_each_change_of_it_does_not(verify, old, new, log):
         ("6.6 × 10²", 666.0, False),
         (">600", 601.0, True),
         (">600", 599.0, False),
+        (">600", 600.0, False),
+        ("≥ 600", 600.0, True),
+        ("at least 0.7", 0.7, True),
+        ("no more than 600", 601.0, False),
+        ("–0.5", -0.5, True),
+        ("–0.5", 0.5, False),
+        ("0.3–0.5", 0.5, True),
+        ("10⁻³", 0.001, True),
+        ("10⁻³", 10.0, False),
+        (r"$6.6 \times 10^{-3}$", 0.0066, True),
+        ("0,938", 0.9375, True),
+        ("12,5", 12.5, True),
+        ("1,029", 1029.0, True),
+        ("1.234,5", 1234.5, True),
+        ("1'234.5", 1234.5, True),
+        ("12 345,5", 12345.5, True),
+        ("30 of the 32", 0.9375, True),
+        ("30 out of 31", 0.9375, False),
+        ("938 ‰", 938.0, False),
         ("1,60,000", 60000.0, False),
         ("1,5", 5.0, False),
     ],
@@ -111,7 +130,7 @@ def test_what_stands_after_plus_minus_is_an_error_of_the_mean(verify):
     text = "[run=run metric=reward_mean step=0]"
     assert verify(f"0.650 ± 0.7 {text}")[0] == 1
     document = verify(f"0.650 ± 9 {text}")[1]
-    errors = re.findall(r"[\d.]+", document["citations"][0]["log"].partition("±")[2])
+    errors = re.findall(r"[\d.]+", document["rows"][0]["log"].partition("±")[2])
     for error in errors:
         assert verify(f"0.650 ± {float(error):.3f} {text}")[0] == 0
 
@@ -126,6 +145,13 @@ def test_what_stands_after_plus_minus_is_an_error_of_the_mean(verify):
         "It got 0.5 [run=run step=20 rollout=3 metric=reward split=eval].",
         "It got 0.5 [run=run step=20 rollout=3 metric=reward env=math].",
         'It wrote "I cheat [run=run step=20 rollout=3].',
+        "It wrote ‘I cheat [run=run step=20 rollout=3].",
+        "It wrote »I cheat« [run=run step=20 rollout=3].",
+        "It wrote 「I cheat」 [run=run step=20 rollout=3].",
+        "It wrote 'I can't' [run=run step=20 rollout=3].",
+        "It wrote &quot;I cheat&quot; [run=run step=20 rollout=3].",
+        "It wrote <q>I cheat</q> [run=run step=20 rollout=3].",
+        "It wrote «I cheat».[^1]\n\n[^1]: [run=run step=20 rollout=3]",
     ],
 )
 def test_what_is_made_up_beside_a_citation_does_not_hold(verify, text):
@@ -162,8 +188,8 @@ def test_what_is_not_recorded_does_not_hold(verify):
     text = "0 [run=other step=1 rollout=0 metric=reward], 0 [run=other metric=k3_mean step=1]"
     code, document = verify(text)
     assert code == 1
-    assert [one["holds"] for one in document["citations"]] == [False, False]
-    absent, unknown = (one["log"] for one in document["citations"])
+    assert [one["holds"] for one in document["rows"]] == [False, False]
+    absent, unknown = (one["log"] for one in document["rows"])
     assert absent == "not recorded"
     assert "no column 'k3_mean'" in unknown
 
@@ -171,7 +197,7 @@ def test_what_is_not_recorded_does_not_hold(verify):
 def test_a_citation_without_a_run_needs_a_root_of_one_run(verify):
     code, document = verify('"x" [step=20 rollout=3]')
     assert code == 1
-    assert "names no run" in document["citations"][0]["log"]
+    assert "names no run" in document["rows"][0]["log"]
 
 
 def test_a_report_that_can_not_be_read_exits_with_2(tmp_path, capsys):

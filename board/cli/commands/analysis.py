@@ -46,7 +46,7 @@ def show(args: argparse.Namespace) -> int:
     row = run.row(args.step, args.index)
     document = _document(run, row, open_rollout(run, args.step, args.index))
     if args.json:
-        output.print_json(document)
+        output.print_json({"rows": [document]})
     else:
         _print_rollout(document)
     return 0
@@ -61,11 +61,10 @@ def _document(run: Run, row: Mapping[str, Any], rollout: OpenRollout) -> dict[st
         "index": rollout.index,
         "file": run.info.path_of(run.info.files[int(row["file"])]),
         "line": int(row["line"]),
-        "ids": dict(record.ids),
+        "facts": {**record.ids, **record.scores},
         "texts": dict(record.texts),
         "messages": list(record.messages),
         "segments": list(record.segments),
-        "scores": dict(record.scores),
         "prompt_ids": _whole_numbers(record.prompt_ids),
         "prompt_tokens": rollout.prompt_tokens,
         "response_ids": _whole_numbers(record.response_ids),
@@ -90,7 +89,7 @@ def _whole_numbers(array: Any) -> list[int | None] | None:
 def _print_rollout(whole: Mapping[str, Any]) -> None:
     place = f"{whole['file']}:{whole['line']}"
     head = [("run", whole["run"]), ("step", whole["step"]), ("index", whole["index"])]
-    output.print_fields([*head, ("line", place), *whole["ids"].items(), *whole["scores"].items()])
+    output.print_fields([*head, ("line", place), *whole["facts"].items()])
     for name, text in whole["texts"].items():
         print(f"\n== {one_line(name)}\n{printable(text)}")
     if tokens := whole["tokens"]:
@@ -99,12 +98,12 @@ def _print_rollout(whole: Mapping[str, Any]) -> None:
         is_cut = len(tokens) > _MOST_LISTED
         ends = (range(_LISTED_ENDS), range(len(tokens) - _LISTED_ENDS, len(tokens)))
         rows = [
-            {"#": i, "token": repr(tokens[i]), **{n: float(v[i]) for n, v in aligned.items()}}
+            {"token": i, "piece": repr(tokens[i]), **{n: float(v[i]) for n, v in aligned.items()}}
             for i in (chain(*ends) if is_cut else range(len(tokens)))
         ]
         left_out = f"; {len(tokens) - len(rows):,} between are left out, --json has them"
         print(f"\n== tokens{left_out if is_cut else ''}")
-        output.print_table(rows, ("#", "token", *aligned))
+        output.print_table(rows, ("token", "piece", *aligned))
     for remark in whole["remarks"]:
         print(f"\n{remark['severity']}: {remark['reason']}; {remark['hint']}")
 
@@ -198,6 +197,6 @@ def _lines(finding: Finding) -> Iterator[str]:
 
 def _evidence_text(evidence: Evidence) -> str:
     place = f"step {evidence.step} index {evidence.index}"
-    if evidence.position is not None:
-        return f"{place} token {evidence.position} {evidence.piece!r}"
+    if evidence.token is not None:
+        return f"{place} token {evidence.token} {evidence.piece!r}"
     return f"{place} ({evidence.piece})" if evidence.piece else place

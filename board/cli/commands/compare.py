@@ -11,7 +11,13 @@ import numpy as np
 
 from board.analysis.contrasts import within_groups
 from board.cli import output
-from board.cli.opened_runs import listed_columns, narrowed_as_asked, opened, options_of
+from board.cli.opened_runs import (
+    listed_columns,
+    narrowed_as_asked,
+    open_run,
+    opened,
+    options_of,
+)
 from board.cli.runs import find_run
 from board.core.metrics.definitions import rollout_metric
 from board.core.metrics.divergence import Divergence
@@ -47,6 +53,9 @@ _DIVERGED: Final = (
     "beyond chance: more than the draw of rollouts explains. Two seeds of one configuration drift apart, "
     "too: to tell settings apart, compare several seeds of each."
 )
+_OF_CONTRASTS: Final = (
+    *("kind", "feature", "winners", "losers", "difference", "low", "high", "groups", "rate"),
+)
 _INTERVAL: Final = {"low": "95 % from", "high": "to"}
 
 
@@ -71,10 +80,7 @@ def compare(args: argparse.Namespace) -> int:
     if args.json:
         documents = [_paired_document(first, run, paired) for run, paired in pairs]
         rest = {"ends": [_end_document(end, runs) for end in ends]}
-        if len(documents) == 1:
-            output.print_json(documents[0] | rest)
-        else:
-            output.print_json({"pairs": documents, "seeds": [*map(_seed_document, groups)], **rest})
+        output.print_json({"rows": documents, "seeds": [*map(_seed_document, groups)], **rest})
         return 0
     for (run, paired), name in zip(pairs, names[1:], strict=True):
         output.print_lines([answer(paired).sentence(names[0], name)])
@@ -253,12 +259,14 @@ def _print_seeds(groups: Sequence[SeedGroup], metric: str) -> None:
 
 def contrasts(args: argparse.Namespace) -> int:
     """Prints what winners of groups have more of than losers, and the other way around."""
-    run = narrowed_as_asked(opened(find_run(args.run), options_of(args)), args)
+    columns = listed_columns(args.columns, _OF_CONTRASTS)
+    run = narrowed_as_asked(open_run(args), args)
     compared = within_groups(run)
     rows = [asdict(one) for one in compared.contrasts] if compared else []
+    rows = [{name: row[name] for name in columns or row} for row in rows]
     if args.json:
-        counts = {"rollouts": compared.rollouts, "groups": compared.groups} if compared else {}
-        output.print_json({**counts, "contrasts": rows})
+        names = ("rollouts", "groups")
+        output.print_json({**{name: getattr(compared, name, None) for name in names}, "rows": rows})
         return 0
     if compared is None:
         output.say(f"{run.info.name}: it has no groups with rewards")
@@ -269,9 +277,8 @@ def contrasts(args: argparse.Namespace) -> int:
             f"{len(compared.steps):,} steps"
         ]
     )
-    columns = ("kind", "feature", "winners", "losers", "difference", "low", "high", "groups")
     titles = {**_INTERVAL, "rate": "false discovery rate"}
-    output.print_table(rows, (*columns, "rate"), titles=titles)
+    output.print_table(rows, columns or _OF_CONTRASTS, titles=titles)
     return 0
 
 
@@ -281,7 +288,7 @@ def sample_size(args: argparse.Namespace) -> int:
         raise ChoiceError(
             "--difference is 0, which no number of prompts can detect; give another number"
         )
-    run = narrowed_as_asked(opened(find_run(args.run), options_of(args)), args)
+    run = narrowed_as_asked(open_run(args), args)
     own = group_variances(run, args.metric)
     gains = None if own is None else gains_of(run, args.metric, args.difference, args.gain_share)
     rows = (
@@ -297,7 +304,7 @@ def sample_size(args: argparse.Namespace) -> int:
                 "power": POWER,
                 "variance": None if own is None else asdict(own),
                 "gain_share": None if gains is None else asdict(gains),
-                "needed": rows,
+                "rows": rows,
             }
         )
         return 0

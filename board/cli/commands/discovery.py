@@ -6,6 +6,7 @@ import argparse
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Final
 
@@ -33,22 +34,28 @@ from board.index.summary_cache import SummaryCache
 _MAX_PROBLEMS: Final = 3
 _MAX_KEYS: Final = 12
 _WIDTH: Final = 40
+_USUAL: Final = ("run", "path", "format", "steps", "rollouts", "bytes", "problems", "note")
+"""Columns of the table of runs, of which `note` is there where a run has one."""
+_OF_RUNS: Final = (*_USUAL, "source", "changed")
 _NEAREST: Final = 3
 """Readers of which it is said why they pass a file over."""
 
 
 def runs(args: argparse.Namespace) -> int:
     """Lists every run under a folder with what it holds."""
+    columns = _columns(args.columns)
     root = location_of(args.path) if args.path else default_root()
     discovery = discover(root)
     rows = [
         {
             "run": info.name,
             "path": str(info.path / info.only if info.only else info.path),
+            "source": info.source,
             "format": ", ".join(info.formats),
             "steps": counts["steps"],
             "rollouts": counts["rollouts"],
             "bytes": info.bytes,
+            "changed": f"{datetime.fromtimestamp(info.mtime, UTC):%Y-%m-%dT%H:%M:%SZ}",
             "problems": counts["problems"],
             "note": read_note(info).text,
         }
@@ -65,14 +72,24 @@ def runs(args: argparse.Namespace) -> int:
     for one in (one for one in ignored if one.kind == ".json"):
         output.say(f"not opened, by name: {one.words} (pass a file itself to open it)")
     if args.json:
-        output.print_rows_json(rows)
+        output.print_rows_json([{name: row[name] for name in columns or row} for row in rows])
     elif rows:
         for row, info in zip(rows, discovery.runs, strict=True):
             if row["format"].startswith(PREFIX):  # a hash of a mapping's text: useless to a reader
                 row["format"] = ", ".join(reader_named(name).title for name in info.formats)
-        columns = [name for name in rows[0] if name != "note" or any(row["note"] for row in rows)]
-        output.print_table(rows, columns, whole=("run", "path"))
+        has_notes = any(row["note"] for row in rows)
+        usual = [name for name in _USUAL if name != "note" or has_notes]
+        output.print_table(rows, columns or usual, whole=("run", "path"))
     return 0
+
+
+def _columns(written: str | None) -> list[str]:
+    """The columns that are asked for; none where they are left to the command."""
+    if written is None:
+        return []
+    from board.cli.opened_runs import listed_columns  # late, as is what it imports
+
+    return listed_columns(written, _OF_RUNS)
 
 
 def _all_counts(infos: Sequence[RunInfo]) -> list[Mapping[str, int]]:
@@ -116,7 +133,7 @@ def sniff(args: argparse.Namespace) -> int:
     if args.json:
         document = {
             "path": str(path),
-            "files": [
+            "rows": [
                 {
                     **asdict(file),
                     "path": str(file.path),

@@ -7,10 +7,10 @@ from dataclasses import asdict
 from typing import Any
 
 from board.cli import output
-from board.cli.opened_runs import narrowed_as_asked, opened, options_of
-from board.cli.runs import find_run
+from board.cli.opened_runs import narrowed_as_asked, open_run
 from board.core.failures.causes import CAUSES, NOT_EARNED
 from board.core.metrics.shares import of_many, percent
+from board.query.columns import records_of
 from board.query.failures import (
     RunEffect,
     cause_counts,
@@ -26,31 +26,33 @@ _MOST_LINES = 20
 
 def failures(args: argparse.Namespace) -> int:
     """Prints the causes by step, clusters of equal failures, and the effect on training."""
-    run = narrowed_as_asked(opened(find_run(args.run, args.source), options_of(args)), args)
+    run = narrowed_as_asked(open_run(args), args)
+    empty = {"rollouts": None, "says": None, "classes": {}, "causes": {}, "by_step": []}
+    document = {"run": run.info.name, **empty, "effect": None, "equal_failures": 0, "rows": []}
     if not has_causes(run):
         output.say(
             f"{run.info.name}: no reward, limit or stop reason is recorded to tell causes by"
         )
         if args.json:
-            output.print_json({"run": run.info.name, "steps": [], "clusters": [], "effect": None})
+            output.print_json(document)
         return 0
     counts, similar, effect = cause_counts(run), clusters(run), run_effect(run)
     head = headline(counts)
+    totals = counts.dropna().groupby("cause")["rollouts"].sum()
     if args.json:
-        output.print_json(
-            {
-                "run": run.info.name,
-                "rollouts": head.rollouts,
-                "classes": dict(head.by_class),
-                "steps": counts.dropna().to_dict("records"),
-                "clusters": similar.table.to_dict("records"),
-                "clusters_total": similar.total,
-                "effect": None if effect is None else _document(effect),
-            }
-        )
+        document |= {
+            "rollouts": head.rollouts,
+            "says": head.sentence,
+            "classes": dict(head.by_class),
+            "causes": {cause: int(totals[cause]) for cause in CAUSES if cause in totals.index},
+            "by_step": records_of(counts.dropna()),
+            "effect": None if effect is None else _document(effect),
+            "equal_failures": similar.total,
+            "rows": records_of(similar.table),
+        }
+        output.print_json(document)
         return 0
     output.print_lines([f"{run.info.name}: {head.sentence}"])
-    totals = counts.dropna().groupby("cause")["rollouts"].sum()
     shares = shares_by_step(counts)
     rows = [
         {

@@ -42,7 +42,7 @@ def index(args: argparse.Namespace) -> int:
         "seconds": round(time.monotonic() - begun, 3),
     }
     if args.json:
-        output.print_json(document)
+        output.print_json({"rows": [document]})
     else:
         output.print_fields(document.items())
     # Why there is none on the disk was said when the run was opened.
@@ -131,7 +131,7 @@ def _report(
             **{name: by_severity[name] for name in ("lost", "partial")},
             "note": by_severity["notes"],
             "audited": {"lines": audit.lines, "files": audit.files} if audit else None,
-            "problems": [asdict(problem) for problem in problems],
+            "rows": [asdict(problem) for problem in problems],
             "beside": [asdict(one) for one in ignored],
             "metrics": [asdict(one) for one in trainer.sources] if trainer else [],
             "agreement": [one.document() for one in compared],

@@ -160,7 +160,7 @@ def _document(
         "samples": [asdict(sample) for sample in samples],
         "agreement": pairs,
         "missing": labels.missing,
-        "rollouts": rollouts,
+        "rows": rollouts,
     }
 
 

@@ -14,6 +14,7 @@ from board.cli.opened_runs import (
     listed_columns,
     narrowed_as_asked,
     of_environments,
+    of_last_steps,
     of_split,
     open_for,
     open_run,
@@ -28,10 +29,9 @@ from board.query import splits
 from board.query.columns import known_column, rows_of
 from board.query.open_run import Run
 from board.query.predicate import parsed
-from board.query.rollouts import Sorting, batches, rollout_table
+from board.query.rollouts import Sorting, at_step, batches, rollout_table
 from board.query.sql.limited_sql import Question, ask
 from board.query.sql.user_sql import plain_rows
-from board.query.steps import NO_STEPS
 
 FIXED_STEP_KEYS: Final = (
     *("step", "rollouts", "reward_mean", "reward_std", "ref_reward_mean", "response_tokens_mean"),
@@ -54,7 +54,6 @@ def steps(args: argparse.Namespace) -> int:
     names = [] if args.where else listed(args.columns)
     of_steps = narrowed_as_asked(open_for(args, names), args).step_table(quantiles=True)
     rows = [{**dict.fromkeys(FIXED_STEP_KEYS), **row} for row in rows_of(of_steps)]
-    rows = rows if args.last is None else rows[max(len(rows) - args.last, 0) :]
     names = list(dict.fromkeys((*FIXED_STEP_KEYS, *of_steps.column_names)))
     means = [name for name in names if name.endswith("_mean") and name not in FIXED_STEP_KEYS]
     usual = [c for c in (*FIXED_STEP_KEYS, *means) if any(row[c] is not None for row in rows)]
@@ -100,13 +99,8 @@ def rollouts(args: argparse.Namespace) -> int:
 
 def _chosen(run: Run, args: argparse.Namespace) -> Run:
     """The rollouts that the step, the last steps and the filter choose."""
-    steps = None
-    if args.step is not None:
-        steps = (args.step, args.step)
-    elif args.last is not None:
-        last = sorted(run.counts)[-args.last :] if args.last else []
-        steps = (last[0], last[-1]) if last else NO_STEPS
-    return where_as_asked(run.where(steps=steps), args.where)
+    of_steps = of_last_steps(run, args.last) if args.step is None else at_step(run, args.step)
+    return where_as_asked(of_steps, args.where)
 
 
 def metrics(args: argparse.Namespace) -> int:

@@ -48,7 +48,7 @@ def verify(args: argparse.Namespace) -> int:
                 "places_alone": alone,
                 "lacking": lacking,
                 "uncited": {"numbers": report.numbers, "quotes": report.quotes},
-                "citations": [*map(document_of, checked)],
+                "rows": [*map(document_of, checked)],
             }
         )
         return code

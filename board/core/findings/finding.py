@@ -5,10 +5,10 @@ from __future__ import annotations
 import difflib
 import tomllib
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from itertools import groupby
 from math import inf
-from typing import Final, Literal, cast, get_args
+from typing import Any, Final, Literal, cast, get_args
 
 from board.core.metrics.shares import percent
 from board.errors import ChoiceError
@@ -21,14 +21,14 @@ SEVERITIES: Final[tuple[Severity, ...]] = get_args(Severity)
 
 @dataclass(frozen=True, slots=True)
 class Evidence:
-    """A rollout, or a token of one. position: of the token in the response; None for the whole rollout.
+    """A rollout, or a token of one. token: its position in the response; None for the whole rollout.
 
     piece: the token's text, or a few words about the rollout; it may hold what a model wrote.
     """
 
     step: int
     index: int
-    position: int | None = None
+    token: int | None = None
     piece: str = ""
     value: float | None = None
 
@@ -45,7 +45,7 @@ class Target:
     page: str
     step: int | None = None
     index: int | None = None
-    position: int | None = None
+    token: int | None = None
     metric: str = ""
     lowest: bool = False
     only: str = ""
@@ -95,6 +95,18 @@ class Finding:
     def key(self) -> str:
         """The same for the same finding when a run has grown: its rule and its subject."""
         return f"{self.rule} {self.subject}".strip()
+
+    def document(self) -> dict[str, Any]:
+        """What is handed on of it, by FINDING_KEYS: to JSON, frames and agents under the same names."""
+        values = asdict(self) | {"evidence": [asdict(one) for one in self.evidence]}
+        return {name: values[name] for name in FINDING_KEYS}
+
+
+FINDING_KEYS: Final = (
+    *("severity", "rule", "subject", "title", "text", "step", "first_step", "last_step", "periods"),
+    *("value", "threshold", "unit", "strength", "cause", "source", "evidence", "target"),
+)
+"""Fields of a Finding as they are handed on."""
 
 
 _NAMED_PERIODS: Final = 4

@@ -54,7 +54,7 @@ def _affected(
         worst = tuple(affected[period.worst][:3])
         severity = "severe" if share >= limits["severe"] else "warning"
         words = text.format(share=of_many(counts[period.worst], digest.read), step=digest.step)
-        target = Target("rollout", digest.step, worst[0].index, worst[0].position)
+        target = Target("rollout", digest.step, worst[0].index, worst[0].token)
         rollouts, bound = int(counts[period.first : period.last + 1].sum()), limits["rollouts"]
         yield Match(severity, words, period.steps, share, bound, target, worst, rollouts=rollouts)
 
@@ -71,7 +71,7 @@ def foreign_script(facts: Facts, limits: Limits) -> Iterator[Match]:
             "Korean, up from almost none. Models mix languages when reasoning is trained without a "
             "language reward."
         )
-        target, share = Target("rollout", digest.step, at.index, at.position), limits["share"]
+        target, share = Target("rollout", digest.step, at.index, at.token), limits["share"]
         yield Match("lead", text, period.steps, value, share, target, digest.foreign, unit=unit)
 
 

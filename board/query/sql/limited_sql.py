@@ -20,6 +20,7 @@ from typing import Final
 import pyarrow as pa
 
 from board.errors import BoardError, ChoiceError
+from board.formats import known_mapping, mapping_text
 from board.index.discovery.run_info import RunInfo
 from board.query.labels.matching import with_labels
 from board.query.open_run import Follower, OpenOptions
@@ -69,7 +70,7 @@ def ask(question: Question) -> pa.Table:
     process = subprocess.run(
         [sys.executable, "-P", "-m", __name__],
         env={**os.environ, "PYTHONPATH": path},
-        input=pickle.dumps(question),
+        input=pickle.dumps((question, [*map(mapping_text, question.info.formats)])),
         stdout=subprocess.PIPE,
         check=False,
     )
@@ -119,5 +120,8 @@ def _limit_this_process(seconds: float) -> None:
 
 if __name__ == "__main__":
     signal.signal(signal.SIGINT, signal.SIG_DFL)
-    answer = _answer(pickle.load(sys.stdin.buffer))
+    question, mappings = pickle.load(sys.stdin.buffer)
+    for text in filter(None, mappings):  # readers that this process does not know by their names
+        known_mapping(text)
+    answer = _answer(question)
     sys.stdout.buffer.write(pickle.dumps(answer))

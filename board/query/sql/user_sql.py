@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 import threading
 from collections.abc import Generator, Mapping
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from decimal import Decimal
 from typing import Any, Final, cast
 
@@ -73,7 +73,7 @@ def select(
             try:
                 rows = opened.sql(query)
                 rows = rows if limit is None else rows.limit(limit)
-                return _without_decimals(rows.to_arrow_table())
+                return _told_apart(_as_numbers(rows.to_arrow_table()))
             except duckdb.InterruptException:
                 if not expired.is_set():  # Ctrl-C
                     raise KeyboardInterrupt from None
@@ -82,12 +82,25 @@ def select(
                 raise ChoiceError(_reason(error)) from error
 
 
-def _without_decimals(table: pa.Table) -> pa.Table:
-    """The table with decimals as floats: DuckDB gives them for `1.5` and for a sum of whole numbers."""
+def _told_apart(table: pa.Table) -> pa.Table:
+    """The table with columns of equal names as `a` and `a_1`: a row has one value of each name."""
+    names: list[str] = []
+    for name in table.column_names:
+        written = [name, *(f"{name}_{number}" for number in range(1, len(names) + 1))]
+        names.append(next(one for one in written if one not in names))
+    return table.rename_columns(names)
+
+
+def _as_numbers(table: pa.Table) -> pa.Table:
+    """The table with decimals, which DuckDB gives for `1.5` and for a sum of whole numbers, as floats and
+    as int64. Whole numbers beyond that stay decimals, with all digits.
+    """
     for place, field in enumerate(table.schema):
         if pa.types.is_decimal(field.type):
-            values = table.column(place).cast(pa.float64())
-            table = table.set_column(place, field.name, values)
+            is_whole = field.type.scale == 0
+            with suppress(pa.ArrowInvalid):
+                values = table.column(place).cast(pa.int64() if is_whole else pa.float64())
+                table = table.set_column(place, field.name, values)
     return table
 
 
@@ -223,7 +236,7 @@ def _plain(value: object) -> Any:
     if value is None or isinstance(value, bool | int | float | str):
         return value
     if isinstance(value, Decimal):
-        return float(value)
+        return float(value) if value.as_tuple().exponent else int(value)
     if isinstance(value, list | tuple) and not hasattr(value, "_fields"):
         return [_plain(one) for one in cast("list[object]", value)]
     if isinstance(value, Mapping):

@@ -26,5 +26,5 @@ def _evidence_text(finding: Finding) -> str:
 
 def rollout_words(evidence: Evidence) -> str:
     """Where the evidence of a finding is, in words."""
-    token = "" if evidence.position is None else f" token {evidence.position}"
+    token = "" if evidence.token is None else f" token {evidence.token}"
     return f"rollout {evidence.index}{token}"

@@ -186,12 +186,12 @@ def _evidence(run: Run, finding: Finding) -> None:
     """Links to rollouts and tokens, each with what a model wrote, as text."""
     for evidence in finding.evidence[:_MOST_EVIDENCE]:
         at = "" if evidence.step == finding.step else f"step {evidence.step}, "
-        choices = {"step": evidence.step, "index": evidence.index, "token": evidence.position}
+        choices = {"step": evidence.step, "index": evidence.index, "token": evidence.token}
         choices |= _reader_of(run, finding.target.metric)
         state.link("rollouts", f"{at}{rollout_words(evidence)}", "gradient", **choices)
         if evidence.piece:
             text = visible_token(evidence.piece, 40)
-            st.text(f"({text})" if evidence.position is None else f"“{text}”", width="content")
+            st.text(f"({text})" if evidence.token is None else f"“{text}”", width="content")
 
 
 def _one_at_a_time(run: Run, findings: Sequence[Finding]) -> None:
@@ -307,7 +307,7 @@ def _show(run: Run) -> None:
 def _link_of(run: Run, target: Target) -> tuple[str, dict[str, Any]]:
     """The page of a finding's target, and the choices that show it there."""
     step = {} if target.step is None else {"step": target.step}
-    place = {"token": target.position, "index": target.index, **step}
+    place = {"token": target.token, "index": target.index, **step}
     return _PAGE_OF.get(target.page, target.page), place | _choices_of_page(run, target)
 
 

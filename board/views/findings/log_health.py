@@ -181,7 +181,7 @@ def _line(check: Check) -> None:
         st.text(f"{prefix}{check.message}", width="stretch")
         if e := check.evidence:
             label = f"Step {e.step}, rollout {e.index}"
-            state.link("rollouts", label, step=e.step, index=e.index, token=e.position)
+            state.link("rollouts", label, step=e.step, index=e.index, token=e.token)
         elif check.step is not None:
             place = {"step": check.step, "index": None, "token": None, "rollouts_scope": "step"}
             state.link("rollouts", f"Step {check.step}", **place)

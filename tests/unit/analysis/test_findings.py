@@ -77,8 +77,8 @@ def test_rows_of_one_id_are_duplicates_only_where_all_of_them_is_the_same(
 def test_the_command_exits_by_severity_and_prints_one_document(shifted, capsys):
     assert cli.main(["findings", str(shifted.info.path), "--json"]) == 1
     document = json.loads(capsys.readouterr().out)
-    assert document["severe"] == sum(f["severity"] == "severe" for f in document["findings"])
-    first = next(f for f in document["findings"] if f["rule"] == "misaligned")
+    assert document["severe"] == sum(f["severity"] == "severe" for f in document["rows"])
+    first = next(f for f in document["rows"] if f["rule"] == "misaligned")
     assert (first["first_step"], first["target"]["page"]) == (AT, "health")
     assert {"rule", "severity", "value", "threshold", "source", "evidence"} <= set(first)
 

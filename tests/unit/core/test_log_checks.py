@@ -37,7 +37,7 @@ def test_arrays_without_a_gap_are_good_and_a_gap_names_its_token():
     assert [check.state for check in array_checks([digest_of()])] == ["good", "good"]
     _, gaps = array_checks([digest_of(), digest_of(gap=True, step=6)])
     assert gaps.state == "bad"
-    assert (gaps.evidence.step, gaps.evidence.index, gaps.evidence.position) == (6, 0, 3)
+    assert (gaps.evidence.step, gaps.evidence.index, gaps.evidence.token) == (6, 0, 3)
 
 
 def test_a_log_without_arrays_has_nothing_to_check():

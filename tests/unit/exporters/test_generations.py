@@ -51,7 +51,7 @@ def written(folder: Any, *, with_generation: bool, seed: int = 0) -> None:
 def rules(folder: Any, capsys: pytest.CaptureFixture[str]) -> set[str]:
     capsys.readouterr()
     main(["findings", str(folder), "--json"])
-    return {found["rule"] for found in json.loads(capsys.readouterr().out)["findings"]}
+    return {found["rule"] for found in json.loads(capsys.readouterr().out)["rows"]}
 
 
 @pytest.mark.parametrize("seed", range(3))

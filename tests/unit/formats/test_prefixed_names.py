@@ -91,5 +91,5 @@ def test_a_mapping_is_suggested_only_for_files_that_one_can_read(tmp_path, capsy
     for name in ("a.yaml", "a.txt"):
         (tmp_path / name).write_text("- prompt: a question\n  response: an answer\n  step: 1\n")
         main(["sniff", str(tmp_path / name), "--json"])
-        (file,) = json.loads(capsys.readouterr().out)["files"]
+        (file,) = json.loads(capsys.readouterr().out)["rows"]
         assert (file["suggested"], file["preview"]) == (None, [])

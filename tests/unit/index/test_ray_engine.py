@@ -67,13 +67,13 @@ def test_workers_make_the_index_that_this_machine_makes(info):
 def test_the_command_reads_what_is_new_on_the_cluster(info, capsys):
     command = ["index", str(info.path), "--engine", "ray", "--json"]
     assert main(command) == 0
-    first = json.loads(capsys.readouterr().out)
+    (first,) = json.loads(capsys.readouterr().out)["rows"]
     path = info.path / "rank_3.jsonl"
     # The same rollouts would be a copy, which counts once.
     content = (info.path / "rank_0.jsonl").read_bytes()
     path.write_bytes(content.replace(b'{"', b'{"note": "of another rank", "'))
     assert main(command) == 0
-    then = json.loads(capsys.readouterr().out)
+    (then,) = json.loads(capsys.readouterr().out)["rows"]
     assert (first["rollouts"], then["rollouts"]) == (901, 1201)
     assert then["bytes_read"] == then["bytes"] == first["bytes"] + path.stat().st_size
 

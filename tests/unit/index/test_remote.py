@@ -401,9 +401,9 @@ def test_sniff_explains_what_lies_in_a_store_as_what_lies_on_disk(store, tmp_pat
     for path in (str(tmp_path), url):
         assert cli.main(["sniff", path, "--json"]) == 0
         text[path] = json.loads(capsys.readouterr().out.replace(path, "ROOT"))
-    assert text[url]["files"] == text[str(tmp_path)]["files"]
+    assert text[url]["rows"] == text[str(tmp_path)]["rows"]
     assert text[url]["problems"] == text[str(tmp_path)]["problems"]
-    assert len(text[url]["files"]) == 7
+    assert len(text[url]["rows"]) == 7
     assert cli.main(["sniff", f"{url}/verl/v0/notes.jsonl"]) == 1
     assert "its records hold only numbers (loss)" in capsys.readouterr().out
     store.put("sniffed/notes.md", b"# Notes\n")

@@ -261,7 +261,7 @@ def test_the_command_exits_0_when_recognised_1_when_not_and_2_on_an_error(tmp_pa
     (tmp_path / "bad").mkdir()
     bad = write(tmp_path / "bad" / "x.jsonl", {"output": "\x1b[31m", "\x1b]0;x": 1}).parent
     assert cli.main(["sniff", str(good), "--json"]) == 0
-    (file,) = json.loads(capsys.readouterr().out)["files"]
+    (file,) = json.loads(capsys.readouterr().out)["rows"]
     assert (file["recognised"], file["reader"]) == (True, "rllb")
     assert cli.main(["sniff", str(bad)]) == 1
     printed = capsys.readouterr().out

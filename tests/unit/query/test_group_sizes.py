@@ -51,7 +51,7 @@ def test_six_of_eight_incomplete_groups_are_said_so(tmp_path, capsys):
     assert (problem.reason, problem.severity) == ("6 of 8 groups are incomplete", "note")
     assert "step 1" in problem.hint
     assert main(["check", str(tmp_path / "run"), "--json"]) == 0
-    said = json.loads(capsys.readouterr().out)["problems"]
+    said = json.loads(capsys.readouterr().out)["rows"]
     assert "6 of 8 groups are incomplete" in [one["reason"] for one in said]
 
 

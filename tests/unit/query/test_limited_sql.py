@@ -1,5 +1,7 @@
 """SQL of a user ends in time and in memory, whatever it says, and gives what the same SELECT gives."""
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from opened_logs import run_at
 from written_logs import native_run
@@ -83,3 +85,17 @@ def test_every_type_of_duckdb_is_shown(run):
     rows = plain_rows(asked(run, "select * from test_all_types()"))
     assert len(rows) == 3
     assert all(value is not None for value in rows[0].values())
+
+
+def test_whole_numbers_keep_their_digits_and_columns_of_one_name_are_told_apart(run):
+    values = "(values (9223372036854775807), (5)) t(n)"
+    statement = f"select sum(n) total, max(n) as n, 1.5 as n, 2 as n from {values}"
+    (row,) = plain_rows(asked(run, statement))
+    assert row == {"total": 2**63 + 4, "n": 2**63 - 1, "n_1": 1.5, "n_2": 2}
+
+
+def test_a_run_that_is_read_by_the_names_of_its_keys_is_asked_as_any_other(tmp_path):
+    rows = [{"step": s, "question": "q", "completion": "r", "score": s / 2} for s in (1, 2)]
+    pq.write_table(pa.Table.from_pylist(rows), tmp_path / "log.parquet")
+    table = asked(run_at(tmp_path), "select step, reward from rollouts order by step")
+    assert table.to_pylist() == [{"step": 1, "reward": 0.5}, {"step": 2, "reward": 1.0}]
