@@ -25,10 +25,12 @@ from board.core.arrays import FloatArray  # noqa: E402
 from board.core.metrics import change_points  # noqa: E402
 from board.core.metrics.change_points import (  # noqa: E402
     AFTER,
+    LEAST_OF_SLOPE,
     LEAST_OF_SPREAD,
     SPREAD_AFTER,
     critical_value,
     largest,
+    largest_slope,
     log_squares,
 )
 
@@ -75,12 +77,14 @@ def shares() -> Iterator[str]:
 
 def simulated(length: int, kind: str) -> list[float]:
     """The z that the largest change of a series of so many values is beyond, at each rate."""
-    rng = np.random.default_rng([length, kind == "spread"])
+    rng = np.random.default_rng([length, ("level", "spread", "slope").index(kind)])
     most: list[FloatArray] = []
     for _ in range(max(min(_VALUES // length, 40_000) * length // _AT_ONCE, 1)):
         values = unchanged(rng, _AT_ONCE // length, length)
         if kind == "level":
             most.append(np.abs(largest(values, AFTER)[1]))
+        elif kind == "slope":
+            most.append(np.abs(largest_slope(values)[1]))
         else:
             most.append(np.abs(largest(log_squares(values), SPREAD_AFTER)[1]))
     return np.quantile(np.concatenate(most), 1 - np.array(_RATES)).round(3).tolist()
@@ -92,8 +96,12 @@ def table() -> str:
         "# Made by benchmarks/change_points.py --write: by number of values, the z of the largest",
         "# change that chance is beyond at these rates, in a mixture of series without a change.",
     ]
-    for kind in ("level", "spread"):
-        lengths = _LENGTHS if kind == "level" else (LEAST_OF_SPREAD, *_LENGTHS[3:])
+    lengths_of = {
+        "level": _LENGTHS,
+        "spread": (LEAST_OF_SPREAD, *_LENGTHS[3:]),
+        "slope": (LEAST_OF_SLOPE, *_LENGTHS[2:]),
+    }
+    for kind, lengths in lengths_of.items():
         lines += ["", f"[{kind}]", f"values = {[*lengths]}", f"rates = {[*_RATES]}", "z = ["]
         lines += [f"    {simulated(length, kind)}," for length in lengths]
         lines += ["]"]

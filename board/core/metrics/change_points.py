@@ -19,7 +19,7 @@ from __future__ import annotations
 
 import math
 import tomllib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
 from importlib import resources
@@ -29,7 +29,7 @@ import numpy as np
 
 from board.core.arrays import BoolArray, FloatArray, IntArray
 
-Kind = Literal["level", "spread"]
+Kind = Literal["level", "spread", "slope"]
 
 AFTER: Final = (3, 5, 10, 20)
 """Values from a step on that are compared with those before it."""
@@ -62,13 +62,21 @@ _SHRUNK: Final = 80
 """Few values hardly tell the walk: it is taken nearer to none, as if so many more values had none."""
 _ROUNDING: Final = 1e-6
 MOST_Z: Final = 100.0
+SLOPES: Final = ((10, 10), (10, 20), (20, 20), (20, 40))
+"""Values before a step and from it on, of which the slopes are compared."""
+_OF_SLOPE: Final = 0.3
+_STEADY: Final = 0.6
+"""Part of the differences that are 0 where a series is constant but for its steps."""
+_SHARP: Final = 12
+_OF_MEANS: Final = 0.4
+"""Part of a change of means that the medians have, too: else it is a few values that are far away."""
 
 
 @dataclass(frozen=True, slots=True)
 class Change:
     """series: its place among those that were looked at. place: of the first value after the change.
-    before, after: means of the values near it; of a spread, standard deviations of one value. z: the
-    change in its standard errors.
+    before, after: means of the values near it; of a spread, standard deviations of one value; of a slope,
+    what the series has grown to. z: the change in its standard errors.
     """
 
     series: int
@@ -79,19 +87,26 @@ class Change:
     z: float
 
 
-def changes(values: FloatArray, rate: FloatArray, of_spread: BoolArray) -> list[Change]:
-    """Changes of level and spread of every series, [K, S], by series and place; NaN is left out.
+def changes(
+    values: FloatArray, rate: FloatArray, of_spread: BoolArray, of_slope: BoolArray | None = None
+) -> list[Change]:
+    """Changes of level, spread and slope of every series, [K, S], by series and place; NaN is left out.
 
     rate: [K] of false alarms, of each series by itself: their sum is that of any of them (Bonferroni).
-    of_spread: [K] series whose spread is looked at, which one in five false alarms is spent on.
+    of_spread: [K] series whose spread is looked at, which one in five false alarms is spent on. of_slope:
+    [K] series that begin to grow only where something is wrong, which three in ten are spent on.
     """
+    grows = np.zeros(len(values), bool) if of_slope is None else of_slope
     hits: list[Change] = []
     known = np.isfinite(values)
     counts = known.sum(axis=1)
     for rows in _batches(counts):
         places = np.array([np.flatnonzero(known[row]) for row in rows.tolist()])
         own = np.take_along_axis(values[rows], places, axis=1)
-        hits += _found(own, rows, places, "level", rate[rows] * (1 - _OF_SPREAD))
+        level_rate = rate[rows] * (1 - _OF_SPREAD * of_spread[rows] - _OF_SLOPE * grows[rows])
+        levels = _found(own, rows, places, "level", level_rate)
+        slopes = _slopes(own, rows, places, rate[rows] * _OF_SLOPE, np.flatnonzero(grows[rows]))
+        hits += _explained_best(own, rows, places, levels, slopes)
         if (deviation := of_spread[rows]).any():
             asked = own[deviation], rows[deviation], places[deviation]
             hits += _found(*asked, "spread", rate[rows[deviation]] * _OF_SPREAD)
@@ -120,6 +135,9 @@ def _found(
     for row, place, z in scan(looked_at, windows, bounds[of_row]):
         at = place if kind == "level" else _step_of_spread(scaled[row], place)
         before, after = _around(values[row], at, kind)
+        moves = _moves_medians(values[row], at, after - before)
+        if kind == "level" and not (moves and _is_sharp(values[row], at)):
+            continue
         hits.append(Change(int(rows[row]), int(places[row, at]), kind, before, after, z))
     return hits
 
@@ -130,6 +148,22 @@ def _around(values: FloatArray, place: int, kind: Kind) -> tuple[float, float]:
         return float(before.mean()), float(after.mean())
     of_each = (float(np.sqrt(np.mean(np.diff(one) ** 2) / 2)) for one in (before, after))
     return next(of_each), next(of_each)
+
+
+def _moves_medians(values: FloatArray, place: int, size: float) -> bool:
+    before, after = values[max(place - _BEFORE, 0) : place], values[place : place + _BEFORE]
+    medians = float(np.median(after) - np.median(before))
+    return medians * np.sign(size) >= _OF_MEANS * abs(size)
+
+
+def _is_sharp(values: FloatArray, place: int) -> bool:
+    """Whether two levels fit the values near a place better than a line, as a rise is."""
+    first = max(place - _SHARP, 0)
+    near = values[first : place + _SHARP]
+    sides, x = np.split(near, [place - first]), np.arange(len(near)) - (len(near) - 1) / 2
+    by_levels = sum(float(((side - side.mean()) ** 2).sum()) for side in sides)
+    centred = near - near.mean()
+    return by_levels < float(centred @ centred) - float(x @ centred) ** 2 / float(x @ x)
 
 
 def stabilised(values: FloatArray) -> FloatArray:
@@ -218,8 +252,9 @@ def largest(
     place: IntArray = np.zeros(len(values), np.int64)
     size, z = np.zeros(len(values)), np.zeros(len(values))
     for by, first in ((walk, windows), (np.zeros(len(values)), windows[:-1])):
-        at, jump, _ = _best(clipped, white, by, first)
-        own = _best(clipped, *_noise(clipped - _step(values.shape[1], at, jump)), windows)
+        at, jump, _ = _best(clipped, white, by, first, None)
+        rest = clipped - _step(values.shape[1], at, jump)
+        own = _best(clipped, *_noise(rest), windows, rest)
         better = np.abs(own[2]) > np.abs(z)
         place = np.where(better, own[0], place)
         size, z = np.where(better, own[1], size), np.where(better, own[2], z)
@@ -232,12 +267,19 @@ def _step(count: int, place: IntArray, size: FloatArray) -> FloatArray:
 
 
 def _best(
-    values: FloatArray, white: FloatArray, walk: FloatArray, windows: tuple[int, ...]
+    values: FloatArray,
+    white: FloatArray,
+    walk: FloatArray,
+    windows: tuple[int, ...],
+    rest: FloatArray | None,
 ) -> tuple[IntArray, FloatArray, FloatArray]:
-    """[K] place, size and z of the largest change by given noise."""
+    """[K] place, size and z of the largest change by given noise. rest: what is left without a change,
+    which tells what slopes are usual; None where none is known, and no slope is taken off.
+    """
     count, rows = int(values.shape[1]), np.arange(len(values))
     sums = _summed(values)
     moments = _summed(values * np.arange(count))
+    rests = None if rest is None else (_summed(rest), _summed(rest * np.arange(count)))
     top_place = np.full(len(values), LEAST_BEFORE)
     top_size, top = np.zeros(len(values)), np.zeros(len(values))
     for w in windows:
@@ -249,15 +291,15 @@ def _best(
         size = after / w - before / b
         variance = white[:, None] * (1 / w + 1 / b) + walk[:, None] * _walk_part(w, b)
         # A slope that goes through both sides is no step; it is taken off as far as slopes are usual.
-        within, apart = (b**3 - b + w**3 - w) / 12, (b + w) / 2
-        both = np.add(*_sides(moments, w))
-        products = both - before * (at - (b + 1) / 2) - after * (at + (w - 1) / 2)
-        slope, error = products / within, white[:, None] / within
-        usual = np.quantile(slope**2, _STEEP, axis=1) / _STEEP_SQUARE - np.median(error, axis=1)
-        usual = np.maximum(usual - _CAUTION * np.median(error, axis=1), 0.0)[:, None]
-        share: FloatArray = usual / (usual + error)
-        size -= share * slope * apart
-        variance += (share**2 * error + (1 - share) ** 2 * usual) * apart**2
+        if rests is not None:
+            within, apart = (b**3 - b + w**3 - w) / 12, (b + w) / 2
+            error = white[:, None] / within
+            left = _slope(*rests, at, b, w) / within
+            usual = np.quantile(left**2, _STEEP, axis=1) / _STEEP_SQUARE - np.median(error, axis=1)
+            usual = np.maximum(usual - _CAUTION * np.median(error, axis=1), 0.0)[:, None]
+            share: FloatArray = usual / (usual + error)
+            size -= share * _slope(sums, moments, at, b, w) / within * apart
+            variance += (share**2 * error + (1 - share) ** 2 * usual) * apart**2
         z = size / np.sqrt(variance)
         best = np.argmax(np.abs(z), axis=1)
         better = np.abs(z[rows, best]) > np.abs(top)
@@ -265,6 +307,12 @@ def _best(
         top_size = np.where(better, size[rows, best], top_size)
         top = np.where(better, z[rows, best], top)
     return top_place, top_size, np.clip(top, -MOST_Z, MOST_Z)
+
+
+def _slope(sums: FloatArray, moments: FloatArray, at: IntArray, b: IntArray, w: int) -> FloatArray:
+    """[K, places] sums of products of values and of places, both less their means on either side."""
+    before, after = _sides(sums, w)
+    return np.add(*_sides(moments, w)) - before * (at - (b + 1) / 2) - after * (at + (w - 1) / 2)
 
 
 def _summed(values: FloatArray) -> FloatArray:
@@ -329,7 +377,104 @@ def _noise(values: FloatArray) -> tuple[FloatArray, FloatArray]:
     walk = np.maximum(walk + _CAUTION * white / count, 0.0) * count / (count + _SHRUNK)
     # What is constant but for rounding has noise of its rounding.
     least = (_ROUNDING * np.abs(values).max(axis=1)) ** 2 + 1e-300
-    return np.maximum(white, least), walk
+    is_steady = (np.diff(values, axis=1) ** 2 <= least[:, None]).mean(axis=1) >= _STEADY
+    return np.where(is_steady, least, np.maximum(white, least)), np.where(is_steady, 0.0, walk)
+
+
+def _slopes(
+    values: FloatArray, rows: IntArray, places: IntArray, rate: FloatArray, among: IntArray
+) -> list[Change]:
+    """Where series begin to grow or to fall, one place of each at most."""
+    if not len(among) or values.shape[1] < LEAST_OF_SLOPE:
+        return []
+    # What grows many times over bends as a logarithm, and is straight as it is.
+    scaled = np.stack([stabilised(values[among]), values[among]])
+    each = [largest_slope(one) for one in scaled]
+    which = np.argmax(np.abs([z for _, z in each]), axis=0)
+    hits: list[Change] = []
+    for k, row in enumerate(among.tolist()):
+        place, z = (float(one[k]) for one in each[which[k]])
+        if abs(z) > critical_value(values.shape[1], "slope", float(rate[row])):
+            at = _begin_of_slope(scaled[which[k], k], int(place))
+            own = values[row]
+            before, after = float(own[max(at - _BEFORE, 0) : at].mean()), _grown(own, at)
+            hits.append(Change(int(rows[row]), int(places[row, at]), "slope", before, after, z))
+    return hits
+
+
+LEAST_OF_SLOPE: Final = 20
+_NEAR_BEGIN: Final = 8
+
+
+def _grown(values: FloatArray, place: int) -> float:
+    """Where a series is after it has grown for some steps, at most as many as are compared."""
+    end = min(place + SLOPES[-1][1], len(values))
+    return float(values[max(end - AFTER[1], place) : end].mean())
+
+
+def largest_slope(values: FloatArray) -> tuple[IntArray, FloatArray]:
+    """Return [K] the place and z of the largest change of slope of each series, [K, n]."""
+    clipped = _without_outliers(values)
+    white, walk = _noise(clipped)
+    place, top = np.zeros(len(values), np.int64), np.zeros(len(values))
+    for before, after in SLOPES:
+        if before + after > values.shape[1]:
+            continue
+        x = np.arange(before + after, dtype=np.float64)
+        design = np.stack([np.ones_like(x), x, np.maximum(x - before + 1, 0.0)])
+        weights: FloatArray = np.linalg.pinv(design.T)[2]
+        # A step of the walk moves all values from it on.
+        moved = np.cumsum(np.flip(weights))
+        variance = white * float(weights @ weights) + walk * float(moved @ moved)
+        windows = np.lib.stride_tricks.sliding_window_view(clipped, len(x), axis=1)
+        z = (windows @ weights) / np.sqrt(variance)[:, None]
+        best = np.argmax(np.abs(z), axis=1)
+        own = np.take_along_axis(z, best[:, None], axis=1)[:, 0]
+        place = np.where(np.abs(own) > np.abs(top), best + before, place)
+        top = np.where(np.abs(own) > np.abs(top), own, top)
+    return place, np.clip(top, -MOST_Z, MOST_Z)
+
+
+def _begin_of_slope(values: FloatArray, place: int) -> int:
+    """The first place, near this one, from which on values [n] grow, by least squares."""
+    first, last = max(place - SLOPES[-1][0], 0), min(place + SLOPES[-1][1], len(values))
+    tried = range(max(place - _NEAR_BEGIN, first + 3), min(place + _NEAR_BEGIN, last - 3) + 1)
+    return min(
+        tried, key=lambda at: _misfit_of_slope(values[first:last], at - first), default=place
+    )
+
+
+def _misfit_of_slope(values: FloatArray, place: int) -> float:
+    x = np.arange(len(values), dtype=np.float64)
+    design = np.stack([np.ones_like(x), x, np.maximum(x - place + 1, 0.0)], axis=1)
+    fitted: FloatArray = design @ np.linalg.lstsq(design, values, rcond=None)[0]
+    return float(((values - fitted) ** 2).sum())
+
+
+def _explained_best(
+    values: FloatArray,
+    rows: IntArray,
+    places: IntArray,
+    levels: Sequence[Change],
+    slopes: Sequence[Change],
+) -> list[Change]:
+    """Of each series its changes of level, or its slope where a line fits what is near it better."""
+    hits = {*levels}
+    for slope in slopes:
+        row = int(np.flatnonzero(rows == slope.series)[0])
+        at = int(np.searchsorted(places[row], slope.place))
+        first, last = max(at - SLOPES[-1][0], 0), min(at + SLOPES[-1][1], values.shape[1])
+        own = values[row, first:last]
+        steps = [hit for hit in levels if hit.series == slope.series]
+        inside = np.searchsorted(places[row], [hit.place for hit in steps]) - first
+        near = sorted({x for x in inside.tolist() if 0 < x < len(own)})
+        by_steps = sum(float(((one - one.mean()) ** 2).sum()) for one in np.split(own, near))
+        if not near or _misfit_of_slope(own, at - first) < by_steps:
+            within = {
+                hit for hit, x in zip(steps, inside.tolist(), strict=True) if 0 < x < len(own)
+            }
+            hits = (hits - within) | {slope}
+    return [*hits]
 
 
 def critical_value(count: int, kind: Kind, rate: float) -> float:

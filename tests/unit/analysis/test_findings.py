@@ -171,12 +171,12 @@ def test_words_that_stand_in_for_tokens_are_called_words(tmp_path):
     words = {True: "one 中 two 中 three 中 four", False: "one two three four five six"}
     rows = [
         {"step": step, "prompt": f"p{n}", "response": f"{words[step > 8]} {n}", "reward": n / 4}
-        for step in range(1, 13)
+        for step in range(1, 17)
         for n in range(4)
     ]
     found = {one.rule: one for one in diagnose(run_of(tmp_path, rows)).findings}
-    assert "of the words of step 9" in found["foreign_script"].text
-    assert found["foreign_script"].unit == "share of words"
+    assert "share of CJK words 0 to " in found["change"].text
+    assert found["change"].first_step == 9
 
 
 def test_rows_of_few_steps_are_read_however_many_periods_there_are(tmp_path, monkeypatch):
