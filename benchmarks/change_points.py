@@ -28,7 +28,7 @@ from board.core.metrics.change_points import (  # noqa: E402
     LEAST_OF_SLOPE,
     LEAST_OF_SPREAD,
     SPREAD_AFTER,
-    critical_value,
+    changes,
     largest,
     largest_slope,
     log_squares,
@@ -38,6 +38,7 @@ _LENGTHS: Final = (12, 20, 40, 80, 200, 1000, 5000)
 _RATES: Final = (0.1, 0.01, 0.001, 0.0003)
 _VALUES: Final = 2_400_000
 """About so many values are simulated of a length, of 40,000 series at most."""
+_TRIED: Final = 1000
 _AT_ONCE: Final = 400_000
 
 
@@ -63,16 +64,28 @@ def rising(rng: np.random.Generator, count: int, length: int, size: float) -> Fl
 def shares() -> Iterator[str]:
     """How often a rise and a change of each size are found at a rate of 0.001."""
     for length in (40, 80, 200):
-        rng, bound = np.random.default_rng(length), critical_value(length, "level", 0.001)
+        rng = np.random.default_rng(length)
         for size in (6.0, 16.0):
-            z = np.abs(largest(rising(rng, 2000, length, size), AFTER)[1])
-            yield f"{length} steps, rises by {size:g} sd: called a change in {np.mean(z > bound):.1%}"
+            hits = _hits(rising(rng, _TRIED, length, size))
+            yield f"{length} steps, rises by {size:g} sd: called a change in {len(hits) / _TRIED:.1%}"
         for size in (1.0, 2.0, 3.0, 4.0, 6.0):
-            values, begin = rng.normal(size=(2000, length)), length * 6 // 10
+            values, begin = rng.normal(size=(_TRIED, length)), length * 6 // 10
             values[:, begin:] += size
-            place, z, _ = largest(values, AFTER)
-            is_found = (np.abs(z) > bound) & (np.abs(place - begin) <= 3)
-            yield f"{length} steps, changes by {size:g} sd: found in {is_found.mean():.1%}"
+            share = len(_hits(values, begin)) / _TRIED
+            yield f"{length} steps, changes by {size:g} sd: found in {share:.1%}"
+        for size in (10.0, 20.0, 30.0):
+            values, begin = rng.normal(size=(_TRIED, length)), length // 2
+            values += size * np.clip(np.arange(length) - begin + 1, 0, 20) / 20
+            share = len(_hits(values, begin, grows=True)) / _TRIED
+            yield f"{length} steps, grows by {size:g} sd in 20 steps: found in {share:.1%}"
+
+
+def _hits(values: FloatArray, near: int | None = None, *, grows: bool = False) -> set[int]:
+    """Series that are said to change, within three steps of a place (five, of one that grows)."""
+    rate, no_spread = np.full(len(values), 0.001), np.full(len(values), False)
+    found = changes(values, rate, no_spread, np.full(len(values), grows))
+    within = 5 if grows else 3
+    return {one.series for one in found if near is None or abs(one.place - near) <= within}
 
 
 def simulated(length: int, kind: str) -> list[float]:

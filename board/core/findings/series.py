@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final, Literal
@@ -11,7 +12,6 @@ import numpy as np
 from board.core.arrays import FloatArray
 from board.core.metrics.change_points import Change, changes
 from board.core.metrics.definitions import (
-    REWARD_PART,
     ROLLOUT_METRICS,
     Direction,
     rollout_metric,
@@ -48,6 +48,21 @@ class Series:
         """What tells it from all others."""
         return self.name, self.scope, self.value
 
+    @property
+    def is_share(self) -> bool:
+        """Whether each value is a part of its step."""
+        return self.words.startswith("share of")
+
+    def even(self) -> FloatArray:
+        """[S] values whose noise is as large at any level: of a share the arcsine of its root."""
+        return np.arcsin(np.sqrt(np.clip(self.values, 0, 1))) if self.is_share else self.values
+
+    def as_is(self, value: float) -> float:
+        """What `even`, or Fisher's z of a correlation, was made of."""
+        if self.words.startswith("correlation of"):
+            return float(np.tanh(value))
+        return float(np.sin(value) ** 2) if self.is_share else value
+
 
 @dataclass(frozen=True, slots=True)
 class Changes:
@@ -75,8 +90,15 @@ def changes_of(series: Sequence[Series], rate: float = RATE, candidates: int = 0
     rest = max(len(unique) - count, candidates, 1)
     rates = np.where(is_first, rate / 2 / max(count, 1), rate / 2 / rest).astype(np.float64)
     may_grow = np.array([not one.is_learnt for one in unique])
-    hits = changes(np.stack([one.values for one in unique]), rates, is_first, may_grow)
+    found = changes(np.stack([one.even() for one in unique]), rates, is_first, may_grow)
+    hits = [_as_is(unique[hit.series], hit) for hit in found]
     return Changes(unique, [one for one in hits if _is_worth_telling(unique[one.series], one)])
+
+
+def _as_is(series: Series, hit: Change) -> Change:
+    if hit.kind == "spread":
+        return hit
+    return replace(hit, before=series.as_is(hit.before), after=series.as_is(hit.after))
 
 
 _LEAST: Final = 0.2
@@ -106,6 +128,18 @@ def without_copies(series: Sequence[Series]) -> list[Series]:
     return [*unique.values()]
 
 
+_LEARNT: Final = re.compile(
+    r"(?i)kl(?![a-z])|entropy|(?<![a-z])lr(?![a-z])|learning_rate|loss|grad|reward|score|acc|correct|advantage"
+    r"|length|tokens|logprob|weight|step"
+)
+"""Names of numbers that grow where all is well."""
+
+
+def is_learnt(name: str) -> bool:
+    """Whether a number grows or sinks as training goes on."""
+    return name in ROLLOUT_METRICS or bool(_LEARNT.search(name))
+
+
 def metric_series(
     column: str,
     values: FloatArray,
@@ -116,9 +150,9 @@ def metric_series(
 ) -> Series:
     """The means of a column of the rollouts."""
     metric = rollout_metric(column)
-    is_learnt = column in ROLLOUT_METRICS or column.startswith(REWARD_PART)
+    learnt = is_learnt(column)
     return Series(
-        column, metric.label, values, column, scope, value, metric.better, is_input, 0.0, is_learnt
+        column, metric.label, values, column, scope, value, metric.better, is_input, 0.0, learnt
     )
 
 

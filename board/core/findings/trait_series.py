@@ -10,7 +10,7 @@ import numpy as np
 
 from board.core.arrays import FloatArray, IntArray
 from board.core.findings.digest import Digest
-from board.core.findings.series import Changes, Series, changes_of
+from board.core.findings.series import Changes, Series, changes_of, is_learnt
 from board.core.texts.traits import StepTraits
 
 _MOST_SERIES: Final = 60
@@ -19,6 +19,10 @@ _MOST_WORDS: Final = 48
 _BLOCKS: Final = 8
 _LEAST_SHARE: Final = 0.1
 """Part of the rollouts by which a share has to change: what fewer have, a few of them make."""
+_LEAST_OF_PROMPTS: Final = 0.25
+"""The rollouts of a group have one prompt: a few groups make a share."""
+_LEAST_OF_SIGNS: Final = 0.01
+_LEAST_CORRELATION: Final = 0.2
 _INPUTS: Final = ("prompts", "system prompt")
 T = TypeVar("T")
 
@@ -49,6 +53,9 @@ def _of_tokens(steps: IntArray, digests: Sequence[Digest]) -> Iterator[Series]:
     """Kinds of tokens and their KL, and how far sampler and trainer are apart."""
     count, at = len(steps), np.searchsorted(steps, [digest.step for digest in digests])
     unit = digests[0].unit
+    equal = [d.pairs.equal / d.pairs.pairs if d.pairs.pairs else np.nan for d in digests]
+    words = "share of pairs of a group that are one text"
+    yield Series("equal", words, _placed(count, at, equal), least=_LEAST_SHARE / 2)
     for kind in dict.fromkeys(kind for digest in digests for kind in digest.kind_shares):
         shares = [d.kind_shares.get(kind, 0.0) for d in digests]
         yield Series(f"kind:{kind}", f"share of {kind} {unit}", _placed(count, at, shares))
@@ -68,21 +75,23 @@ def _of_traits(
     for name in _names(one.means for one in traits):
         if name not in known:
             values = [one.means.get(name, np.nan) for one in traits]
-            is_share = name.startswith("share of")
             yield Series(
                 f"mean {name}",
                 name,
                 _placed(count, at, values),
                 is_input=_is_input(name),
-                least=_LEAST_SHARE / 5 if is_share else 0.0,
+                least=_least_of_mean(name),
+                is_learnt=is_learnt(name),
             )
     for pair in _names(one.relations for one in traits):
         values = [one.relations.get(pair, np.nan) for one in traits]
-        words = f"correlation of {pair[0]} with {pair[1]} (Fisher's z)"
-        yield Series(f"relation {pair}", words, _placed(count, at, values), least=0.2)
+        words = f"correlation of {pair[0]} with {pair[1]}"
+        yield Series(
+            f"relation {pair}", words, _placed(count, at, values), least=_LEAST_CORRELATION
+        )
     values = [one.of_prompts for one in traits]
     words = "part of the rewards' variance that is between prompts"
-    yield Series("between", words, _placed(count, at, values), least=0.1)
+    yield Series("between", words, _placed(count, at, values), least=_LEAST_SHARE)
     for (name, value), totals in _usual(traits).items():
         if totals < _LEAST_SHARE:
             continue
@@ -92,14 +101,18 @@ def _of_traits(
             f"share of rollouts with {name} {value!r}",
             _placed(count, at, shares),
             is_input=_is_input(name),
-            least=_LEAST_SHARE,
+            least=_LEAST_OF_PROMPTS if _is_input(name) else _LEAST_SHARE,
         )
         if name.isidentifier() or "." in name:
-            for place, of in enumerate(("mean", "spread")):
-                pairs = [one.rewards.get((name, value), (np.nan, np.nan)) for one in traits]
-                words = f"{of} of the reward of rollouts with {name} {value!r}"
-                numbers = _placed(count, at, [pair[place] for pair in pairs])
-                yield Series(f"reward {of} {name}={value}", words, numbers, "reward", scope="value")
+            means = _placed(count, at, [one.rewards.get((name, value), np.nan) for one in traits])
+            words = f"mean reward of rollouts with {name} {value!r}"
+            yield Series(f"reward {name}={value}", words, means, "reward", scope="value")
+
+
+def _least_of_mean(name: str) -> float:
+    if not name.startswith("share of"):
+        return 0.0
+    return _LEAST_SHARE if name.endswith("in them") else _LEAST_OF_SIGNS
 
 
 def _names(each: Iterator[Mapping[T, float]]) -> list[T]:
@@ -149,7 +162,7 @@ def _of_words(count: int, at: IntArray, traits: Sequence[StepTraits]) -> tuple[l
             f"share of {text} with {word!r}",
             _placed(count, at, [one.words.get((text, word), 0.0) for one in traits]),
             is_input=_is_input(text),
-            least=2 * _LEAST_SHARE,
+            least=_LEAST_OF_PROMPTS if _is_input(text) else 2 * _LEAST_SHARE,
         )
         for text, word in candidates[:_MOST_WORDS]
     ], len(candidates)

@@ -58,6 +58,7 @@ _STEEP_SQUARE: Final = 2.706
 """This quantile of squares of a standard normal variable."""
 _CAUTION: Final = 0.5
 _MOST_LAGS: Final = 4
+_FURTHEST: Final = 2.0
 _SHRUNK: Final = 80
 """Few values hardly tell the walk: it is taken nearer to none, as if so many more values had none."""
 _ROUNDING: Final = 1e-6
@@ -67,7 +68,11 @@ SLOPES: Final = ((10, 10), (10, 20), (20, 20), (20, 40))
 _OF_SLOPE: Final = 0.3
 _STEADY: Final = 0.6
 """Part of the differences that are 0 where a series is constant but for its steps."""
-_SHARP: Final = 12
+_SHARP: Final = 20
+_SHARPER: Final = 0.8
+"""What two levels leave of the values near a change is at most this part of what a line leaves."""
+_LEVEL: Final = 12
+_NEAR: Final = 3
 _OF_MEANS: Final = 0.4
 """Part of a change of means that the medians have, too: else it is a few values that are far away."""
 
@@ -134,9 +139,11 @@ def _found(
     hits: list[Change] = []
     for row, place, z in scan(looked_at, windows, bounds[of_row]):
         at = place if kind == "level" else _step_of_spread(scaled[row], place)
+        at = _begin_of_level(scaled[row], at) if kind == "level" else at
         before, after = _around(values[row], at, kind)
-        moves = _moves_medians(values[row], at, after - before)
-        if kind == "level" and not (moves and _is_sharp(values[row], at)):
+        if any(hit.series == rows[row] and hit.place == places[row, at] for hit in hits):
+            continue
+        if kind == "level" and not _is_clear(values[row], at, after - before):
             continue
         hits.append(Change(int(rows[row]), int(places[row, at]), kind, before, after, z))
     return hits
@@ -150,20 +157,35 @@ def _around(values: FloatArray, place: int, kind: Kind) -> tuple[float, float]:
     return next(of_each), next(of_each)
 
 
-def _moves_medians(values: FloatArray, place: int, size: float) -> bool:
+def _is_clear(values: FloatArray, place: int, size: float) -> bool:
+    """Whether a change is of most values, sharp, and not of the first few: these are of the start."""
     before, after = values[max(place - _BEFORE, 0) : place], values[place : place + _BEFORE]
     medians = float(np.median(after) - np.median(before))
-    return medians * np.sign(size) >= _OF_MEANS * abs(size)
+    moves = medians * np.sign(size) >= _OF_MEANS * abs(size)
+    return place >= LEAST_BEFORE and moves and _is_sharp(values, place)
+
+
+def _begin_of_level(values: FloatArray, place: int) -> int:
+    """The place within some steps at which two levels fit best."""
+    first, last = max(place - _LEVEL, 0), min(place + _LEVEL, len(values))
+    near = values[first:last]
+    tried = range(max(place - _NEAR, first + 2), min(place + _NEAR, last - 2) + 1)
+    return min(tried, key=lambda at: _off_levels(near, [at - first]), default=place)
+
+
+def _off_levels(values: FloatArray, places: Sequence[int]) -> float:
+    """The sum of squares of values about their means between places."""
+    return sum(float(((own - own.mean()) ** 2).sum()) for own in np.split(values, places))
 
 
 def _is_sharp(values: FloatArray, place: int) -> bool:
     """Whether two levels fit the values near a place better than a line, as a rise is."""
     first = max(place - _SHARP, 0)
     near = values[first : place + _SHARP]
-    sides, x = np.split(near, [place - first]), np.arange(len(near)) - (len(near) - 1) / 2
-    by_levels = sum(float(((side - side.mean()) ** 2).sum()) for side in sides)
+    x = np.arange(len(near)) - (len(near) - 1) / 2
     centred = near - near.mean()
-    return by_levels < float(centred @ centred) - float(x @ centred) ** 2 / float(x @ x)
+    off_line = float(centred @ centred) - float(x @ centred) ** 2 / float(x @ x)
+    return _off_levels(near, [place - first]) < _SHARPER * off_line
 
 
 def stabilised(values: FloatArray) -> FloatArray:
@@ -375,6 +397,11 @@ def _noise(values: FloatArray) -> tuple[FloatArray, FloatArray]:
     level = (weights * sixths).sum(axis=0) / weights.sum()
     white = np.maximum(level - np.maximum(walk, 0) * middle / 3, 0.0)
     walk = np.maximum(walk + _CAUTION * white / count, 0.0) * count / (count + _SHRUNK)
+    # A walk takes values away from their mean: by q n / 6 of variance over n steps.
+    most = _FURTHEST * 6 * np.maximum(values.var(axis=1) - sixths[0], 0.0) / count
+    most += _CAUTION * white / count
+    white = np.where(walk > most, np.maximum(level - most * middle / 3, white), white)
+    walk = np.minimum(walk, most)
     # What is constant but for rounding has noise of its rounding.
     least = (_ROUNDING * np.abs(values).max(axis=1)) ** 2 + 1e-300
     is_steady = (np.diff(values, axis=1) ** 2 <= least[:, None]).mean(axis=1) >= _STEADY
@@ -403,7 +430,9 @@ def _slopes(
 
 
 LEAST_OF_SLOPE: Final = 20
-_NEAR_BEGIN: Final = 8
+_NEAR_BEGIN: Final = 12
+_GROWN: Final = (6, 10, 16, 25, SLOPES[-1][1])
+"""Steps for which a series may grow."""
 
 
 def _grown(values: FloatArray, place: int) -> float:
@@ -436,17 +465,20 @@ def largest_slope(values: FloatArray) -> tuple[IntArray, FloatArray]:
 
 
 def _begin_of_slope(values: FloatArray, place: int) -> int:
-    """The first place, near this one, from which on values [n] grow, by least squares."""
+    """The first place, near this one, from which on values [n] grow, for some steps or to the end, by
+    least squares.
+    """
     first, last = max(place - SLOPES[-1][0], 0), min(place + SLOPES[-1][1], len(values))
+    near = values[first:last]
     tried = range(max(place - _NEAR_BEGIN, first + 3), min(place + _NEAR_BEGIN, last - 3) + 1)
-    return min(
-        tried, key=lambda at: _misfit_of_slope(values[first:last], at - first), default=place
-    )
+    misfits = {at: min(_misfit(near, at - first, grown) for grown in _GROWN) for at in tried}
+    return min(misfits, key=misfits.__getitem__, default=place)
 
 
-def _misfit_of_slope(values: FloatArray, place: int) -> float:
+def _misfit(values: FloatArray, place: int, grown: int = SLOPES[-1][1]) -> float:
+    """What a line is off that bends at a place, and bends back once it has grown for some steps."""
     x = np.arange(len(values), dtype=np.float64)
-    design = np.stack([np.ones_like(x), x, np.maximum(x - place + 1, 0.0)], axis=1)
+    design = np.stack([np.ones_like(x), x, np.clip(x - place + 1, 0.0, grown)], axis=1)
     fitted: FloatArray = design @ np.linalg.lstsq(design, values, rcond=None)[0]
     return float(((values - fitted) ** 2).sum())
 
@@ -468,8 +500,8 @@ def _explained_best(
         steps = [hit for hit in levels if hit.series == slope.series]
         inside = np.searchsorted(places[row], [hit.place for hit in steps]) - first
         near = sorted({x for x in inside.tolist() if 0 < x < len(own)})
-        by_steps = sum(float(((one - one.mean()) ** 2).sum()) for one in np.split(own, near))
-        if not near or _misfit_of_slope(own, at - first) < by_steps:
+        by_steps = _off_levels(own, near)
+        if not near or _misfit(own, at - first) < by_steps:
             within = {
                 hit for hit, x in zip(steps, inside.tolist(), strict=True) if 0 < x < len(own)
             }

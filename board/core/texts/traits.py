@@ -23,6 +23,7 @@ _LEAST_CORRELATED: Final = 8
 _MOST_CERTAIN: Final = 0.995
 _READ: Final = 600
 """Characters that are looked at from either end of a text."""
+_REWARD_LIKE: Final = re.compile(r"(?i)correct|acc|reward$|score$")
 _CJK: Final = "\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af"
 _WORD: Final = re.compile(rf"</?\w+/?>|<\|[^|<>]+\|>|[{_CJK}]|[^\W\d_{_CJK}]+|[^\w\s]+")
 _CLASSES: Final[Mapping[str, tuple[int, int]]] = {
@@ -48,10 +49,9 @@ class StepTraits:
     """The same of the rollouts of a step that were read, `count`.
 
     means: of numbers. shares: by (name, value) of the rollouts that have it, as are words, by (text,
-    word). relations: of numbers the correlation with REWARD and with LENGTH, the response's in characters,
-    as Fisher's z, by (name, one of these). rewards: by (name, value) mean and standard deviation of the
-    reward of the rollouts that have it. of_prompts: the part of the rewards' variance that lies between
-    groups, NaN where not known.
+    word). relations: of numbers the correlation with REWARD and with LENGTH, as Fisher's z, by (name, one
+    of these). rewards: by (name, value) the mean of those that have it. of_prompts: the part of the
+    rewards' variance that lies between groups, NaN where not known.
     """
 
     count: int
@@ -59,7 +59,7 @@ class StepTraits:
     shares: Mapping[tuple[str, str], float]
     words: Mapping[tuple[str, str], float]
     relations: Mapping[tuple[str, str], float]
-    rewards: Mapping[tuple[str, str], tuple[float, float]]
+    rewards: Mapping[tuple[str, str], float]
     of_prompts: float
 
 
@@ -109,6 +109,8 @@ def step_traits(
     known = np.isfinite(table)
     totals = known.sum(axis=1)
     means = np.where(known, table, 0.0).sum(axis=1) / np.maximum(totals, 1)
+    if not np.isfinite(rewards).any() and (part := _said_of_reward(names)):
+        rewards = table[names.index(part)]
     lengths: dict[tuple[str, str], float] = {}
     if LENGTH in names:
         lengths = dict(_relations(names, table, LENGTH, table[names.index(LENGTH)]))
@@ -122,6 +124,12 @@ def step_traits(
         rewards_by_value,
         _between(of_rewards, groups),
     )
+
+
+def _said_of_reward(names: Sequence[str]) -> str | None:
+    """The part that says most like a reward which a log does not have."""
+    parts = [name for name in names if name.startswith("rewards.")]
+    return min(parts, key=lambda name: not _REWARD_LIKE.search(name), default=None)
 
 
 def _words(traits: Sequence[Traits]) -> Iterator[tuple[tuple[str, str], float]]:
@@ -139,7 +147,7 @@ def _values(
     traits: Sequence[Traits], rewards: FloatArray
 ) -> tuple[
     dict[tuple[str, str], float],
-    dict[tuple[str, str], tuple[float, float]],
+    dict[tuple[str, str], float],
 ]:
     """Shares of values, and rewards by value."""
     places: dict[tuple[str, str], list[int]] = {}

@@ -4,8 +4,7 @@ Read from PrimeIntellect-ai/verifiers@a60a606 verifiers/legacy/utils/save_utils.
 gone since v0.3.1) and, for the older keys (`id` before October 2025), v0.1.4 verifiers/scripts/eval.py.
 Reward functions and metrics stand side by side as keys of the line: a line does not say which of them are
 parts of the reward, so that they become columns. prime-rl wrote the same rows to
-step_N/{train,eval}_rollouts.jsonl (b194a6e to 1caebf8), which have a step; so has a line that a trainer of
-its own writes with one.
+step_N/{train,eval}_rollouts.jsonl (b194a6e to 1caebf8), which have a step, as has a line with a `step`.
 """
 
 from __future__ import annotations

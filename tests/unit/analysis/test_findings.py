@@ -1,6 +1,9 @@
 import json
+import random
 from dataclasses import replace
 from pathlib import Path
+from statistics import mean, stdev
+from typing import Any
 
 import pytest
 from faults.plant import go_in_circles, shift_logprobs
@@ -208,3 +211,38 @@ def test_of_very_many_steps_some_are_read(tmp_path):
     run = run_of(tmp_path, rows)
     assert diagnose(run, budget=Budget(steps=12)).steps_read == 12
     assert diagnose(run).steps_read == 60
+
+
+def _with_advantages(tmp_path, advantage):
+    dice = random.Random(3)
+    rows: list[dict[str, Any]] = []
+    for step in range(1, 13):
+        rewards = [[round(dice.random(), 3) for _ in range(4)] for _ in range(6)]
+        every = [reward for group in rewards for reward in group]
+        for n, group in enumerate(rewards):
+            rows += [
+                {
+                    "step": step,
+                    "group_id": f"{step}-{n}",
+                    "prompt": f"p{n}",
+                    "response": f"r{reward}",
+                }
+                | {"reward": reward, "advantage": advantage(reward, group, every)}
+                for reward in group
+            ]
+    found = diagnose(run_of(tmp_path, rows)).findings
+    return next(one for one in found if one.rule == "advantages")
+
+
+def test_advantages_of_the_wrong_sign_are_severe_and_told_from_their_first_step(tmp_path):
+    found = _with_advantages(tmp_path, lambda reward, group, every: mean(group) - reward)
+    assert (found.severity, found.first_step) == ("severe", 1)
+    assert "wrong sign" in found.title
+
+
+def test_advantages_that_are_normalised_over_the_step_are_named_so(tmp_path):
+    found = _with_advantages(
+        tmp_path, lambda reward, group, every: (reward - mean(every)) / stdev(every)
+    )
+    assert found.severity == "lead"
+    assert "REINFORCE++" in found.text

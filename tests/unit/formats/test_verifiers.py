@@ -160,3 +160,12 @@ def test_the_tools_that_a_task_offers_are_shown(read_line):
     line = {"id": 1, "prompt": "p", "completion": "c", "reward": 1, "task": "t"}
     record = read_line("verifiers", {**line, "info": {"oai_tools": tools}})
     assert record.extras["tools"] == tools
+
+
+def test_a_line_with_a_step_of_its_own_is_of_training_at_that_step(tmp_path):
+    line = {"example_id": 0, "prompt": "p", "completion": "c", "reward": 1.0, "metrics": {"m": 1}}
+    lines = [json.dumps(line | {"step": step, "is_completed": True}) for step in (4, 5)]
+    (tmp_path / "rollouts.jsonl").write_text("\n".join(lines) + "\n")
+    result = records(run_at(tmp_path))
+    assert [record.step for record in result] == [4, 5]
+    assert {record.ids["split"] for record in result} == {"train"}
