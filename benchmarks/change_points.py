@@ -29,8 +29,8 @@ from board.core.metrics.change_points import (  # noqa: E402
     LEAST_OF_SPREAD,
     SPREAD_AFTER,
     changes,
+    changes_of_slope,
     largest,
-    largest_slope,
     log_squares,
 )
 
@@ -97,7 +97,7 @@ def simulated(length: int, kind: str) -> list[float]:
         if kind == "level":
             most.append(np.abs(largest(values, AFTER)[1]))
         elif kind == "slope":
-            most.append(np.abs(largest_slope(values)[1]))
+            most.append(np.abs(changes_of_slope(values)).max(axis=1))
         else:
             most.append(np.abs(largest(log_squares(values), SPREAD_AFTER)[1]))
     return np.quantile(np.concatenate(most), 1 - np.array(_RATES)).round(3).tolist()

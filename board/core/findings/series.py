@@ -129,15 +129,25 @@ def without_copies(series: Sequence[Series]) -> list[Series]:
 
 
 _LEARNT: Final = re.compile(
-    r"(?i)kl(?![a-z])|entropy|(?<![a-z])lr(?![a-z])|learning_rate|loss|grad|reward|score|acc|correct|advantage"
-    r"|length|tokens|logprob|weight|step"
+    r"(?i)entropy|(?<![a-z])lr(?![a-z])|learning_rate|loss|grad|reward|score|acc|correct|advantage|length"
+    r"|tokens|logprob|weights|step"
 )
 """Names of numbers that grow where all is well."""
 
 
+_KL: Final = re.compile(r"(?i)(?<![a-z])(?:kl|k[123])(?![a-z])")
+_LEAST_KL: Final = 0.05
+"""Nats: a policy that learns leaves its reference, by less."""
+
+
+def least_growth(name: str) -> float:
+    """By how much a number has to grow to be told."""
+    return _LEAST_KL if _KL.search(name) else 0.0
+
+
 def is_learnt(name: str) -> bool:
     """Whether a number grows or sinks as training goes on."""
-    return name in ROLLOUT_METRICS or bool(_LEARNT.search(name))
+    return not _KL.search(name) and (name in ROLLOUT_METRICS or bool(_LEARNT.search(name)))
 
 
 def metric_series(
@@ -150,9 +160,9 @@ def metric_series(
 ) -> Series:
     """The means of a column of the rollouts."""
     metric = rollout_metric(column)
-    learnt = is_learnt(column)
+    least, learnt = least_growth(column), is_learnt(column)
     return Series(
-        column, metric.label, values, column, scope, value, metric.better, is_input, 0.0, learnt
+        column, metric.label, values, column, scope, value, metric.better, is_input, least, learnt
     )
 
 

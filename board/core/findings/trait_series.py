@@ -10,7 +10,7 @@ import numpy as np
 
 from board.core.arrays import FloatArray, IntArray
 from board.core.findings.digest import Digest
-from board.core.findings.series import Changes, Series, changes_of, is_learnt
+from board.core.findings.series import Changes, Series, changes_of, is_learnt, least_growth
 from board.core.texts.traits import StepTraits
 
 _MOST_SERIES: Final = 60
@@ -111,7 +111,7 @@ def _of_traits(
 
 def _least_of_mean(name: str) -> float:
     if not name.startswith("share of"):
-        return 0.0
+        return least_growth(name)
     return _LEAST_SHARE if name.endswith("in them") else _LEAST_OF_SIGNS
 
 

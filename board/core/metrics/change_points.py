@@ -47,9 +47,10 @@ _CLEARLY: Final = 0.5
 _OF_SPREAD: Final = 0.2
 _MOST_CHANGES: Final = 5
 _AT_ONCE: Final = 40_000
-_TRIMMED: Final = 0.05
-_TRIMMED_VARIANCE: Final = 0.759
-"""Of a normal distribution, without the 5 % that are furthest from its mean."""
+_TRIMMED: Final = (0.05, 0.759)
+"""Part of the values that is furthest from the mean, and a normal distribution's variance without it."""
+_TRIMMED_OF_SLOPES: Final = (0.4, 0.2145)
+"""A slope that changes is in many second differences."""
 _CLIP: Final = 4.0
 """A single value further from the median of its neighbours, in standard deviations, is moved there: it is
 an outlier and no level."""
@@ -59,6 +60,7 @@ _STEEP_SQUARE: Final = 2.706
 _CAUTION: Final = 0.5
 _MOST_LAGS: Final = 4
 _FURTHEST: Final = 2.0
+_LONGEST: Final = 100
 _SHRUNK: Final = 80
 """Few values hardly tell the walk: it is taken nearer to none, as if so many more values had none."""
 _ROUNDING: Final = 1e-6
@@ -372,23 +374,23 @@ def _scale(values: FloatArray) -> FloatArray:
     return np.sqrt(_mean_square(values))
 
 
-def _mean_square(values: FloatArray) -> FloatArray:
-    unique = values.shape[1] - max(int(np.ceil(_TRIMMED * values.shape[1])), 1)
+def _mean_square(values: FloatArray, trimmed: tuple[float, float] = _TRIMMED) -> FloatArray:
+    unique = values.shape[1] - max(int(np.ceil(trimmed[0] * values.shape[1])), 1)
     squares = np.partition(values**2, unique - 1, axis=1)[:, :unique]
-    return squares.mean(axis=1) / _TRIMMED_VARIANCE
+    return squares.mean(axis=1) / trimmed[1]
 
 
-def _noise(values: FloatArray) -> tuple[FloatArray, FloatArray]:
+def _noise(
+    values: FloatArray, trimmed: tuple[float, float] = _TRIMMED
+) -> tuple[FloatArray, FloatArray]:
     """[K] variances of independent noise and of a step of the walk, of series [K, n]."""
     count = values.shape[1]
     lags = 2 ** np.arange(max(int(np.log2(count / 6)), 1) + 1)[:_MOST_LAGS]
     # Second differences: a smooth rise is neither.
-    sixths = np.stack(
-        [
-            _mean_square(values[:, 2 * h :] - 2 * values[:, h:-h] + values[:, : -2 * h]) / 6
-            for h in lags.tolist()
-        ]
+    seconds = (
+        values[:, 2 * h :] - 2 * values[:, h:-h] + values[:, : -2 * h] for h in lags.tolist()
     )
+    sixths = np.stack([_mean_square(one, trimmed) / 6 for one in seconds])
     # Those at long lags are of fewer values that are independent.
     weights = (1 / lags)[:, None]
     middle = (weights * lags[:, None]).sum() / weights.sum()
@@ -397,8 +399,9 @@ def _noise(values: FloatArray) -> tuple[FloatArray, FloatArray]:
     level = (weights * sixths).sum(axis=0) / weights.sum()
     white = np.maximum(level - np.maximum(walk, 0) * middle / 3, 0.0)
     walk = np.maximum(walk + _CAUTION * white / count, 0.0) * count / (count + _SHRUNK)
-    # A walk takes values away from their mean: by q n / 6 of variance over n steps.
-    most = _FURTHEST * 6 * np.maximum(values.var(axis=1) - sixths[0], 0.0) / count
+    # A walk takes values away from their mean: by q n / 6 of variance over n steps. What comes back to
+    # it does so within some.
+    most = _FURTHEST * 6 * np.maximum(values.var(axis=1) - sixths[0], 0.0) / min(count, _LONGEST)
     most += _CAUTION * white / count
     white = np.where(walk > most, np.maximum(level - most * middle / 3, white), white)
     walk = np.minimum(walk, most)
@@ -416,13 +419,14 @@ def _slopes(
         return []
     # What grows many times over bends as a logarithm, and is straight as it is.
     scaled = np.stack([stabilised(values[among]), values[among]])
-    each = [largest_slope(one) for one in scaled]
-    which = np.argmax(np.abs([z for _, z in each]), axis=0)
+    each = np.stack([changes_of_slope(one) for one in scaled])
+    which = np.argmax(np.abs(each).max(axis=2), axis=0)
     hits: list[Change] = []
     for k, row in enumerate(among.tolist()):
-        place, z = (float(one[k]) for one in each[which[k]])
-        if abs(z) > critical_value(values.shape[1], "slope", float(rate[row])):
-            at = _begin_of_slope(scaled[which[k], k], int(place))
+        zs = each[which[k], k]
+        if np.abs(zs).max() > critical_value(values.shape[1], "slope", float(rate[row])):
+            place = _first_slope(zs)
+            z, at = float(zs[place]), _begin_of_slope(scaled[which[k], k], place)
             own = values[row]
             before, after = float(own[max(at - _BEFORE, 0) : at].mean()), _grown(own, at)
             hits.append(Change(int(rows[row]), int(places[row, at]), "slope", before, after, z))
@@ -430,6 +434,7 @@ def _slopes(
 
 
 LEAST_OF_SLOPE: Final = 20
+_AS_LARGE: Final = 0.5
 _NEAR_BEGIN: Final = 12
 _GROWN: Final = (6, 10, 16, 25, SLOPES[-1][1])
 """Steps for which a series may grow."""
@@ -441,11 +446,11 @@ def _grown(values: FloatArray, place: int) -> float:
     return float(values[max(end - AFTER[1], place) : end].mean())
 
 
-def largest_slope(values: FloatArray) -> tuple[IntArray, FloatArray]:
-    """Return [K] the place and z of the largest change of slope of each series, [K, n]."""
+def changes_of_slope(values: FloatArray) -> FloatArray:
+    """[K, n] z of the change of slope at each place of series, [K, n]."""
     clipped = _without_outliers(values)
-    white, walk = _noise(clipped)
-    place, top = np.zeros(len(values), np.int64), np.zeros(len(values))
+    white, walk = _noise(clipped, _TRIMMED_OF_SLOPES)
+    largest_z = np.zeros(values.shape)
     for before, after in SLOPES:
         if before + after > values.shape[1]:
             continue
@@ -457,11 +462,17 @@ def largest_slope(values: FloatArray) -> tuple[IntArray, FloatArray]:
         variance = white * float(weights @ weights) + walk * float(moved @ moved)
         windows = np.lib.stride_tricks.sliding_window_view(clipped, len(x), axis=1)
         z = (windows @ weights) / np.sqrt(variance)[:, None]
-        best = np.argmax(np.abs(z), axis=1)
-        own = np.take_along_axis(z, best[:, None], axis=1)[:, 0]
-        place = np.where(np.abs(own) > np.abs(top), best + before, place)
-        top = np.where(np.abs(own) > np.abs(top), own, top)
-    return place, np.clip(top, -MOST_Z, MOST_Z)
+        part = largest_z[:, before : before + z.shape[1]]
+        part[:] = np.where(np.abs(z) > np.abs(part), z, part)
+    return np.clip(largest_z, -MOST_Z, MOST_Z)
+
+
+def _first_slope(z: FloatArray) -> int:
+    """The place of the first change of slope [n] that is not much smaller than the largest: what grows
+    may end to.
+    """
+    first = int(np.argmax(np.abs(z) >= _AS_LARGE * np.abs(z).max()))
+    return first + int(np.argmax(np.abs(z[first : first + _NEAR_BEGIN])))
 
 
 def _begin_of_slope(values: FloatArray, place: int) -> int:
@@ -472,7 +483,16 @@ def _begin_of_slope(values: FloatArray, place: int) -> int:
     near = values[first:last]
     tried = range(max(place - _NEAR_BEGIN, first + 3), min(place + _NEAR_BEGIN, last - 3) + 1)
     misfits = {at: min(_misfit(near, at - first, grown) for grown in _GROWN) for at in tried}
-    return min(misfits, key=misfits.__getitem__, default=place)
+    begin = min(misfits, key=misfits.__getitem__, default=place)
+    # Growth that is large later on pulls its begin to before it is seen.
+    x = np.arange(first, begin)
+    line = np.polynomial.Polynomial.fit(x, values[first:begin], 1)
+    noise = float(np.std(values[first:begin] - line(x)))
+    while begin < place + _NEAR_BEGIN and begin < last - 3:
+        if abs(float(values[begin : begin + 2].mean() - line(begin + 0.5))) > noise:
+            break
+        begin += 1
+    return begin
 
 
 def _misfit(values: FloatArray, place: int, grown: int = SLOPES[-1][1]) -> float:

@@ -158,9 +158,7 @@ def _values(
     few = {pair: own for pair, own in places.items() if kinds[pair[0]] <= MOST_VALUES}
     shares = {pair: len(own) / len(traits) for pair, own in few.items()}
     scored = {pair: rewards[own][np.isfinite(rewards[own])] for pair, own in few.items()}
-    return shares, {
-        pair: (float(own.mean()), float(own.std())) for pair, own in scored.items() if len(own) > 1
-    }
+    return shares, {pair: float(own.mean()) for pair, own in scored.items() if len(own) > 1}
 
 
 def _relations(
