@@ -24,15 +24,12 @@ sys.path[:0] = [str(PROJECT)]
 from board.core.arrays import FloatArray  # noqa: E402
 from board.core.metrics import change_points  # noqa: E402
 from board.core.metrics.change_points import (  # noqa: E402
-    AFTER,
-    LEAST_OF_SLOPE,
     LEAST_OF_SPREAD,
-    SPREAD_AFTER,
     changes,
-    changes_of_slope,
-    largest,
     log_squares,
 )
+from board.core.metrics.level_scan import AFTER, SPREAD_AFTER, largest  # noqa: E402
+from board.core.metrics.slopes import LEAST_OF_SLOPE, changes_of_slope  # noqa: E402
 
 _LENGTHS: Final = (12, 20, 40, 80, 200, 1000, 5000)
 _RATES: Final = (0.1, 0.01, 0.001, 0.0003)
