@@ -17,7 +17,7 @@ from board.core.metrics.shares import number
 _TOGETHER: Final = 2
 """Steps that changes of one event are apart, at most: each is dated with an error."""
 _MOST_NAMED: Final = 4
-_LONGEST_NAME: Final = 60
+_LONGEST_NAME: Final = 120
 _STEADY: Final = (
     "response_tokens",
     "response_chars",
@@ -147,7 +147,7 @@ def _is_reward(series: Series) -> bool:
 
 def _title(event: Event) -> str:
     series, own = event.first
-    name = series.words[:1].upper() + series.words[1:]
+    name = series.words[:1].upper() + series.words[1:_LONGEST_NAME]
     of = f" of {series.scope} {series.value}" if series.scope else ""
     if own.kind == "slope":
         return f"{name}{of} begins to {'fall' if own.after < own.before else 'grow'}"

@@ -23,6 +23,7 @@ _LEAST_OF_PROMPTS: Final = 0.25
 """The rollouts of a group have one prompt: a few groups make a share."""
 _LEAST_OF_SIGNS: Final = 0.01
 _LEAST_CORRELATION: Final = 0.2
+_MOST_SHOWN: Final = 40
 _INPUTS: Final = ("prompts", "system prompt")
 T = TypeVar("T")
 
@@ -98,14 +99,14 @@ def _of_traits(
         shares = [one.shares.get((name, value), 0.0) for one in traits]
         yield Series(
             f"{name}={value}",
-            f"share of rollouts with {name} {value!r}",
+            f"share of rollouts with {name} {_shown(value)}",
             _placed(count, at, shares),
             is_input=_is_input(name),
             least=_LEAST_OF_PROMPTS if _is_input(name) else _LEAST_SHARE,
         )
         if name.isidentifier() or "." in name:
             means = _placed(count, at, [one.rewards.get((name, value), np.nan) for one in traits])
-            words = f"mean reward of rollouts with {name} {value!r}"
+            words = f"mean reward of rollouts with {name} {_shown(value)}"
             yield Series(f"reward {name}={value}", words, means, "reward", scope="value")
 
 
@@ -159,13 +160,18 @@ def _of_words(count: int, at: IntArray, traits: Sequence[StepTraits]) -> tuple[l
     return [
         Series(
             f"word {text} {word}",
-            f"share of {text} with {word!r}",
+            f"share of {text} with {_shown(word)}",
             _placed(count, at, [one.words.get((text, word), 0.0) for one in traits]),
             is_input=_is_input(text),
             least=_LEAST_OF_PROMPTS if _is_input(text) else 2 * _LEAST_SHARE,
         )
         for text, word in candidates[:_MOST_WORDS]
     ], len(candidates)
+
+
+def _shown(value: str) -> str:
+    """A text in quotes, the end of a long one, where texts that begin alike differ."""
+    return repr(value if len(value) <= _MOST_SHOWN else f"…{value[-_MOST_SHOWN:]}")
 
 
 def _is_input(name: str) -> bool:
