@@ -32,7 +32,7 @@ class Budget:
     """
 
     rollouts: int = 64
-    traits: int = 12_000
+    traits: int = 8_000
     steps: int = 2048
     bytes: int = 256 << 20
 

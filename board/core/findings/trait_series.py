@@ -59,7 +59,8 @@ def _of_tokens(steps: IntArray, digests: Sequence[Digest]) -> Iterator[Series]:
     yield Series("equal", words, _placed(count, at, equal), least=_LEAST_SHARE / 2)
     for kind in dict.fromkeys(kind for digest in digests for kind in digest.kind_shares):
         shares = [d.kind_shares.get(kind, 0.0) for d in digests]
-        yield Series(f"kind:{kind}", f"share of {kind} {unit}", _placed(count, at, shares))
+        values = _placed(count, at, shares)
+        yield Series(f"kind:{kind}", f"share of {kind} {unit}", values, least=_LEAST_OF_SIGNS)
         means = [d.kind_k3.get(kind, np.nan) for d in digests]
         words = f"k3 of {kind} {unit}"
         yield Series(f"k3:{kind}", words, _placed(count, at, means), "k3_mean", scope="kind")

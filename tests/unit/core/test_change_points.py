@@ -96,7 +96,7 @@ def grown(values: np.ndarray) -> list[tuple[int, int, str]]:
 @given(
     seed=st.integers(0, 10**6),
     length=st.integers(60, 200),
-    slope=st.floats(1.0, 3.0),
+    slope=st.floats(2.0, 4.0),
     sign=st.sampled_from([-1, 1]),
 )
 def test_growth_that_goes_on_is_found_near_its_begin(seed, length, slope, sign):
