@@ -71,7 +71,9 @@ def _advantage_fit(run: Run, steps: Sequence[int] | None = None) -> FitCounts:
     return FitCounts(
         columns["step"],
         columns["informative"],
-        *({n: columns[f"{kind}_{n}"] for n in FACTORS} for kind in ("hits", "differs", "furthest")),
+        {name: columns[f"hits_{name}"] for name in FACTORS},
+        {name: columns[f"differs_{name}"] for name in FACTORS},
+        {name: columns[f"furthest_{name}"] for name in FACTORS},
         columns["of_reward"],
         columns["of_group"],
     )

@@ -144,7 +144,8 @@ def _largest(shares: Sequence[Mapping[T, float]]) -> dict[T, tuple[float, float]
     blocks = np.array_split(np.arange(len(shares)), min(_BLOCKS, len(shares)))
     means: dict[T, FloatArray] = {}
     for place, block in enumerate(blocks):
-        for step in block.tolist():
+        places: list[int] = block.tolist()
+        for step in places:
             for name, share in shares[step].items():
                 own = means.setdefault(name, np.zeros(len(blocks)))
                 own[place] += share / len(block)

@@ -88,13 +88,14 @@ def noise_of(
     centred = lags[:, None] - middle
     walk = 3 * (weights * centred * sixths).sum(axis=0) / (weights * centred**2).sum()
     level = (weights * sixths).sum(axis=0) / weights.sum()
-    white = np.maximum(level - np.maximum(walk, 0) * middle / 3, 0.0)
+    white: FloatArray = np.maximum(level - np.maximum(walk, 0) * middle / 3, 0.0)
     walk = np.maximum(walk + CAUTION * white / count, 0.0) * count / (count + _SHRUNK)
     # A walk takes values away from their mean: by q n / 6 of variance over n steps. What comes back to
     # it does so within some.
     most = _FURTHEST * 6 * np.maximum(values.var(axis=1) - sixths[0], 0.0) / min(count, _LONGEST)
     most += CAUTION * white / count
-    white = np.where(walk > most, np.maximum(level - most * middle / 3, white), white)
+    held: FloatArray = np.maximum(level - most * middle / 3, white)
+    white = np.where(walk > most, held, white)
     walk = np.minimum(walk, most)
     # What is constant but for rounding has noise of its rounding.
     least = (_ROUNDING * np.abs(values).max(axis=1)) ** 2 + 1e-300

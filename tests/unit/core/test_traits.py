@@ -70,7 +70,8 @@ def test_what_stays_as_it_is_has_few_changes():
 
 def test_a_number_that_the_index_has_is_no_series_twice():
     traits = [
-        Digest(step, 8, traits=step_traits([Traits({"n": 1.0})] * 8, *unknown())) for step in STEPS
+        Digest(step, 8, traits=step_traits([Traits({"n": 1.0})] * 8, *unknown()))
+        for step in STEPS.tolist()
     ]
     names = {one.name for one in changes_of_digests(STEPS, traits, known=["n"]).series}
     assert "mean n" not in names
