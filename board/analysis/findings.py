@@ -26,6 +26,7 @@ from board.core.findings.finding import (
 )
 from board.core.findings.rules import TOKEN_RULES, find, in_order
 from board.core.findings.series import Changes, changes_of
+from board.core.findings.trait_series import changes_of_digests
 from board.core.groups.statistics import Groups
 from board.core.metrics.definitions import reward_parts
 from board.core.metrics.trainer import PREFIX, Agreement
@@ -111,6 +112,10 @@ def diagnose(
         return Diagnosis(tuple(find(facts, limits)), 0, len(facts.steps), 0, rules)
     sample = TokenSample(run, budget or Budget(), progress)
     digests = dict(sample.digests())
+    evenly = [*digests.values()]
+    facts = replace(
+        facts, token_changes=cache(lambda: changes_of_digests(facts.steps, evenly, run.metrics))
+    )
     findings = find(_with(facts, digests), limits)
     for _ in range(_REFINEMENTS):
         between = _between(facts.steps, digests, findings)

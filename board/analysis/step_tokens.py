@@ -11,12 +11,14 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
+from board.analysis.rollout_traits import traits_of
 from board.analysis.step_records import PLACES, Progress, StepRecords
 from board.core.arrays import FloatArray, IntArray
 from board.core.metrics.definitions import DERIVED
 from board.core.metrics.kl import without_fill
 from board.core.records import NumberArray, Record
 from board.core.schema import TOKEN_ARRAY_FIELDS
+from board.core.texts.traits import Traits
 from board.core.texts.turns import from_markers, of_tokens, with_tool_names
 from board.core.tokens.pieces import (
     KINDS,
@@ -44,11 +46,13 @@ class ReadTokens:
     log has chat-template markers.
     texts: whether to look at the responses as texts: `numbers["broken"]` is then the share of their
     characters that are not text, and words serve as tokens where a rollout has no tokens.
+    traits: of how many rollouts of a step, evenly spread, to say what they are like.
     """
 
     arrays: tuple[str, ...] = ()
     roles: bool = True
     texts: bool = False
+    traits: int = 0
 
     @classmethod
     def of_metric(cls, metric: str) -> ReadTokens:
@@ -143,7 +147,7 @@ class TokenCodes:
     """Gives every distinct token a code; ids and pieces may both occur in a run."""
 
     def __init__(self, vocabulary: Vocabulary | None) -> None:
-        self._vocabulary = vocabulary
+        self.vocabulary = vocabulary
         self._pieces: dict[Coding, dict[str, int]] = {}
         self._codes: dict[int, int] = {}
         self._special: list[int] = []
@@ -173,16 +177,16 @@ class TokenCodes:
     def _learn(self, ids: list[int]) -> None:
         first = len(self.texts)
         self._codes |= {number: first + place for place, number in enumerate(ids)}
-        if self._vocabulary:
-            special = self._vocabulary.special_ids
+        if self.vocabulary:
+            special = self.vocabulary.special_ids
             self._special += [self._codes[number] for number in ids if number in special]
-            self.texts += self._vocabulary.alone(ids)
+            self.texts += self.vocabulary.alone(ids)
         else:
             self.texts += id_texts(np.array(ids, np.float64))
 
     def decoded(self, ids: npt.NDArray[Any]) -> str:
         """The text of a whole response; empty without a vocabulary."""
-        return joined(self._vocabulary.texts(ids)) if self._vocabulary else ""
+        return joined(self.vocabulary.texts(ids)) if self.vocabulary else ""
 
     def kinds(self) -> npt.NDArray[np.int8]:
         """[texts] codes; those known before are not looked at again."""
@@ -232,7 +236,13 @@ class StepReader:
         """
         what, texts = self._what, self._texts
         records = self._records.of(rows, progress)
-        reads = [tokens_of(place, record, what) for place, record in records]
+        every = -(-len(rows) // what.traits) if what.traits else 0
+        traits: dict[int, Traits] = {}
+        reads: list[RolloutTokens] = []
+        for place, record in records:
+            reads.append(tokens_of(place, record, what))
+            if every and place % every == 0:
+                traits[place] = traits_of(record, texts.vocabulary)
         reads.sort(key=lambda read: read.place)
         lengths = np.array([read.length for read in reads], np.int64)
         starts = np.concatenate(([0], np.cumsum(lengths))).astype(np.int64)
@@ -264,6 +274,7 @@ class StepReader:
             },
             left_out=len(rows) - len(reads),
             faults=faults,
+            traits=[traits.get(place) for place in places.tolist()],
             unit="words" if any(read.are_words for read in reads) else "tokens",
             **roles,
         )

@@ -20,6 +20,7 @@ Progress = Callable[[int, int], None]
 """Called with bytes read and bytes to read; raising from it stops the reading."""
 
 _LEAST_STEPS: Final = 8
+_LEAST_TRAITS: Final = 8
 _COLUMNS: Final = (*COLUMNS, *run_groups.GROUP_COLUMNS)
 
 
@@ -27,10 +28,11 @@ _COLUMNS: Final = (*COLUMNS, *run_groups.GROUP_COLUMNS)
 class Budget:
     """How much of the token arrays is read. rollouts: of each step at most, whole groups evenly spread;
     steps: so many at most; bytes: of the log in all; steps evenly spread where either is not enough for
-    all.
+    all. traits: so many rollouts of the run at most are looked at as texts.
     """
 
     rollouts: int = 64
+    traits: int = 8_000
     steps: int = 2048
     bytes: int = 256 << 20
 
@@ -41,7 +43,6 @@ class TokenSample:
     def __init__(self, run: Run, budget: Budget, progress: Progress | None) -> None:
         """Raises UnreadableError."""
         self._run, self._budget, self._progress = run, budget, progress
-        self._reader = StepReader(run, ReadTokens(roles=False, texts=True))
         table = run.table(f"""
             SELECT step, count(*) AS rollouts, CAST(sum(size) AS DOUBLE) AS bytes
             FROM {run.view} WHERE {run.condition} GROUP BY step ORDER BY step
@@ -54,6 +55,8 @@ class TokenSample:
         places = evenly_spaced(len(steps), count)
         self._steps: list[int] = steps[places].tolist()
         self._total = int(each[places].sum())
+        looked_at = max(budget.traits // max(count, 1), _LEAST_TRAITS)
+        self._reader = StepReader(run, ReadTokens(roles=False, texts=True, traits=looked_at))
         self._done = 0
 
     def digests(self) -> Iterator[tuple[int, Digest]]:

@@ -63,14 +63,19 @@ def _advantage_fit(run: Run, steps: Sequence[int] | None = None) -> FitCounts:
         for name in FACTORS
     )
     table = run.table(f"""
-        SELECT step, count(*) FILTER (informative) AS informative, {counts}
+        SELECT step, count(*) FILTER (informative) AS informative, {counts},
+            corr(advantage, reward) AS of_reward, corr(advantage, dr_grpo) AS of_group
         FROM ({_compared(run, "JOIN", steps)}) GROUP BY step ORDER BY step
     """)
     columns = {name: table[name].to_numpy() for name in table.column_names}
     return FitCounts(
         columns["step"],
         columns["informative"],
-        *({n: columns[f"{kind}_{n}"] for n in FACTORS} for kind in ("hits", "differs", "furthest")),
+        {name: columns[f"hits_{name}"] for name in FACTORS},
+        {name: columns[f"differs_{name}"] for name in FACTORS},
+        {name: columns[f"furthest_{name}"] for name in FACTORS},
+        columns["of_reward"],
+        columns["of_group"],
     )
 
 

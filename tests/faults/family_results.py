@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from pathlib import Path
 
-from faults import first_families  # noqa: F401  # lists its own
+from faults import first_families, text_families  # noqa: F401  # list their own
 from faults.simulated import FAMILIES, Family, simulated, write
 
 from board.analysis.findings import diagnose

@@ -3,8 +3,7 @@ what it changed where that is not every rollout from there on.
 """
 
 import math
-from collections.abc import Iterable
-from statistics import mean, median
+from statistics import mean
 
 from faults import plant_failures  # noqa: F401  # lists its own
 from faults.fault import FAULTS, Fault, fault
@@ -24,14 +23,14 @@ def _drawn(log: Log, count: int, least: int = 0) -> list[int]:
     return sorted(log.dice.sample(fits, count))
 
 
-@fault("off by one", "misaligned", also=("kl_spike", "mismatch", "token_type_kl"))
+@fault("off by one", "misaligned", also=("kl_spike", "mismatch"))
 def shift_logprobs(log: Log) -> None:
     """logprobs are of the next token."""
     for line in log.samples():
         line["logprobs"] = [*line["logprobs"][1:], line["logprobs"][-1]]
 
 
-@fault("reference off by one", "misaligned", also=("kl_spike", "token_type_kl"))
+@fault("reference off by one", "misaligned", also=("kl_spike",))
 def shift_reference(log: Log) -> None:
     """ref_logprobs are of the token before."""
     for line in log.samples():
@@ -50,7 +49,7 @@ def shift_one_rank(log: Log) -> Planted:
     return Planted(log.scene.at, frozenset(rollouts))
 
 
-@fault("KL of one token type", "token_type_kl", also=("kl_spike",))
+@fault("KL of one token type", "kl_spike", tokens=True)
 def blow_up_eos(log: Log) -> Planted:
     """`<eos>` is 12 nats less likely for the reference."""
     eos, tokens = log.id_of("<eos>"), set[tuple[int, int, int]]()
@@ -72,7 +71,7 @@ def one_token(log: Log) -> Planted:
     return Planted(step, frozenset(((step, index),)), frozenset(((step, index, 5),)))
 
 
-@fault("policy leaves", "kl_spike", also=("token_type_kl",))
+@fault("policy leaves", "kl_spike")
 def leave_reference(log: Log) -> None:
     """All tokens are less likely for the reference, by noise of 1.5 nats."""
     # Noise, as moves of the policy in all directions make it.
@@ -105,25 +104,6 @@ def drift(log: Log) -> Planted:
     sizes = _noise(log, first, 0.01 * log.scene.size, grows=True)
     step = next(step for step, value in sizes.items() if value > 1.05)
     return Planted(step, log.everyone(first))
-
-
-@fault("slow sampler drift", "mismatch_drift", severity="warning", is_gradual=True)
-def drift_slowly(log: Log) -> Planted:
-    """Noise on sampling_logprobs grows by 0.002 nats a step, from 8 steps before."""
-    first = log.scene.at - 8
-    early = median(_disagreement(log.step(s)) for s in range(log.scene.first, log.scene.first + 5))
-    sizes = _noise(log, first, 0.002 * log.scene.size, grows=True)
-    step = next(step for step, value in sizes.items() if value - 1 > max(3 * early, 0.01))
-    return Planted(step, log.everyone(first))
-
-
-def _disagreement(lines: Iterable[Line]) -> float:
-    """Mean exp|d| - 1 of sampler and trainer before its updates."""
-    return mean(
-        math.exp(abs(a - b)) - 1
-        for line in lines
-        for a, b in zip(_before_updates(line), line["sampling_logprobs"], strict=True)
-    )
 
 
 @fault("stale sampler", "mismatch")
@@ -372,7 +352,7 @@ def pay_length(log: Log) -> None:
         line["reward"] = 0.02 * log.scene.size * len(line["response"])
 
 
-@fault("longer, not better", "length_without_gain", severity="lead", also=("truncation",))
+@fault("longer, not better", "change", severity="lead", also=("truncation",))
 def grow(log: Log) -> None:
     """Responses are said twice."""
     for line in log.samples():
@@ -380,19 +360,6 @@ def grow(log: Log) -> None:
         line["response"] += line["response"]
         for name in names:
             line[name] = [*line[name][:-1], *line[name]]
-
-
-@fault("another script", "foreign_script", severity="lead")
-def switch_script(log: Log) -> Planted:
-    """Every sixth token is Chinese."""
-    log.vocabulary["pieces"].append("ä¸Ń")  # 中 in the byte-level alphabet
-    new, tokens = len(log.vocabulary["pieces"]) - 1, set[tuple[int, int, int]]()
-    for (step, index), line in log.places():
-        own = {i for i in range(len(line["response_ids"])) if i % 6 == 2}
-        line["response_ids"] = [new if i in own else x for i, x in enumerate(line["response_ids"])]
-        tokens |= {(step, index, i) for i in own}
-    rollouts = frozenset(t[:2] for t in tokens)
-    return Planted(log.scene.at, rollouts, frozenset(tokens), frozenset(("中",)))
 
 
 @fault("pause", "clock_gap", severity="lead")

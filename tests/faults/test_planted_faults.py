@@ -101,6 +101,4 @@ def test_clean_runs_raise_nothing_severe(name):
 
 def test_the_bundled_reward_hack_is_found():
     result = diagnose(sample_run("grpo_reward_hack"), tokens=False).findings
-    assert {"part_falls", "truncation", "length_without_gain", "reward_length"} <= {
-        f.rule for f in result
-    }
+    assert {"part_falls", "truncation", "reward_length"} <= {f.rule for f in result}

@@ -17,7 +17,7 @@ from board.core.metrics.shares import number
 _TOGETHER: Final = 2
 """Steps that changes of one event are apart, at most: each is dated with an error."""
 _MOST_NAMED: Final = 4
-_LONGEST_NAME: Final = 60
+_LONGEST_NAME: Final = 120
 _STEADY: Final = (
     "response_tokens",
     "response_chars",
@@ -147,8 +147,10 @@ def _is_reward(series: Series) -> bool:
 
 def _title(event: Event) -> str:
     series, own = event.first
-    name = series.words[:1].upper() + series.words[1:]
+    name = series.words[:1].upper() + series.words[1:_LONGEST_NAME]
     of = f" of {series.scope} {series.value}" if series.scope else ""
+    if own.kind == "slope":
+        return f"{name}{of} begins to {'fall' if own.after < own.before else 'grow'}"
     if own.kind == "spread":
         return f"{name}{of} varies {'more' if own.after > own.before else 'less'} from step to step"
     return f"{name}{of} {'falls' if own.after < own.before else 'rises'} at one step"
@@ -174,7 +176,11 @@ def _change_words(pairs: Sequence[Pair]) -> str:
     series, own = (whole or pairs)[0]
     name = series.words[:_LONGEST_NAME]
     levels = f"{number(own.before)} to {number(own.after)}"
-    words = f"{name} {levels}" if own.kind == "level" else f"noise of {name} {levels}"
+    words = {
+        "level": f"{name} {levels}",
+        "spread": f"noise of {name} {levels}",
+        "slope": f"{name} {'grows' if own.after > own.before else 'sinks'} from {levels}",
+    }[own.kind]
     for scope, many in (("env", "environments"), ("rank", "ranks")):
         values = [pair[0].value for pair in pairs if pair[0].scope == scope]
         if len(values) > 1 or (values and whole):

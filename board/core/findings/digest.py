@@ -12,12 +12,12 @@ import numpy as np
 from board.core.arrays import BoolArray, FloatArray, IntArray
 from board.core.findings.audit import Audit, audit
 from board.core.findings.finding import Evidence
-from board.core.tokens.contributions import TokenShare, TypeShare, contributions
+from board.core.texts.traits import StepTraits, step_traits
+from board.core.tokens.contributions import TokenShare, contributions
 from board.core.tokens.mismatch import ENGINE, WHOLE, Apart, decompose
 from board.core.tokens.pieces import KINDS
 from board.core.tokens.step_tokens import StepTokens
 
-_TYPES: Final = 64
 _TOKENS: Final = 200
 _EXAMPLES: Final = 8
 _LONGEST_PERIOD: Final = 32
@@ -51,13 +51,14 @@ class Digest:
     """What rules ask of a step's tokens.
 
     read: rollouts that were read; first_index: of the first of them. k3: the step's mean over them;
-    pieces: what types of tokens contribute to it; tokens: single ones. engine: sampler against trainer
+    tokens: single ones that contribute to it. engine: sampler against trainer
     with the same weights; engine_pair: the arrays compared.
     missing: by array the share of NaN; missing_rollouts: how many have one. faults: by array the rollouts
     in which it has another length than the response. loops: by rollout the longest. broken: rollouts with
     their share of characters that are not text. common: the largest share of rollouts, of different
     prompts, that are one response; common_prompts: how many prompts. kind_shares: of tokens, or words
-    (unit). foreign: some CJK tokens.
+    (unit). kind_k3: by kind the mean over its tokens. traits: what the rollouts
+    are like.
     """
 
     step: int
@@ -65,7 +66,6 @@ class Digest:
     first_index: int = 0
     audits: tuple[Audit, ...] = ()
     k3: float = float("nan")
-    pieces: tuple[TypeShare, ...] = ()
     tokens: tuple[TokenShare, ...] = ()
     engine: Apart | None = None
     engine_pair: tuple[str, str] = ("", "")
@@ -83,7 +83,8 @@ class Digest:
     common_examples: tuple[Evidence, ...] = ()
     common_prompts: int = 0
     kind_shares: Mapping[str, float] = field(default_factory=dict[str, float])
-    foreign: tuple[Evidence, ...] = ()
+    kind_k3: Mapping[str, float] = field(default_factory=dict[str, float])
+    traits: StepTraits | None = None
     unit: str = "tokens"
 
 
@@ -103,7 +104,6 @@ def digest(tokens: StepTokens, groups: IntArray, broken: FloatArray) -> Digest:
         first_index=int(tokens.indices[0]) if len(tokens.indices) else 0,
         audits=tuple(audit(tokens)),
         k3=share.mean if share else float("nan"),
-        pieces=tuple(share.by("piece", _TYPES)) if share else (),
         tokens=tuple(share.top_tokens(_TOKENS)) if share else (),
         engine=engine,
         engine_pair=pair,
@@ -115,7 +115,6 @@ def digest(tokens: StepTokens, groups: IntArray, broken: FloatArray) -> Digest:
             name: tuple(Evidence(tokens.step, index) for index in indices)
             for name, indices in tokens.faults.items()
         },
-        foreign=_foreign(tokens),
         loops=tuple(_loops(tokens)),
         broken=_broken(tokens, broken),
         pairs=_pairs(tokens, groups, texts),
@@ -123,8 +122,15 @@ def digest(tokens: StepTokens, groups: IntArray, broken: FloatArray) -> Digest:
         common_examples=examples,
         common_prompts=prompts,
         unit=tokens.unit,
+        kind_k3={t.name: t.mean for t in share.by("kind")} if share else {},
+        traits=_traits(tokens, groups),
         kind_shares={kind: n / tokens.count for kind, n in zip(KINDS, counts, strict=True) if n},
     )
+
+
+def _traits(tokens: StepTokens, groups: IntArray) -> StepTraits | None:
+    rewards = tokens.numbers.get("reward", np.full(len(tokens.indices), np.nan))
+    return step_traits(tokens.traits, rewards, groups) if any(tokens.traits) else None
 
 
 def _engine(tokens: StepTokens) -> tuple[Apart | None, tuple[str, str], tuple[Evidence, ...]]:
@@ -240,16 +246,6 @@ def _common(
     indices = tokens.indices[most[:3]].tolist()
     matching = tuple(Evidence(tokens.step, index, value=float(length)) for index in indices)
     return len(most) / len(known), matching, prompts
-
-
-def _foreign(tokens: StepTokens) -> tuple[Evidence, ...]:
-    """The first CJK token of each of the rollouts that have most of them."""
-    places = np.flatnonzero(tokens.token_kinds == KINDS.index("CJK"))
-    if not len(places):
-        return ()
-    _, first, counts = np.unique(tokens.rollout_of[places], return_index=True, return_counts=True)
-    order = np.argsort(-counts, kind="stable")[:3]
-    return tuple(_evidence(tokens, int(places[first[i]]), float(counts[i])) for i in order.tolist())
 
 
 def _broken(tokens: StepTokens, shares: FloatArray) -> tuple[Evidence, ...]:

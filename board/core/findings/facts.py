@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from board.core.arrays import BoolArray, FloatArray, IntArray
 from board.core.findings.finding import Evidence
-from board.core.findings.series import Changes, changes_of, digest_series
+from board.core.findings.series import Changes
 from board.core.findings.trailing import Period, periods
 
 if TYPE_CHECKING:  # a command that makes facts of the log alone needs none of these
@@ -163,7 +163,8 @@ class Facts:
     whose tokens were read, in ascending order. trainer: what the trainer says of the same quantities.
     causes: by cause, [S] rollouts that failed by it. failures_by: of each kind that is recorded.
     failed_of: reads the failed rollouts of a step. reward_modes: None without rewards. index_changes:
-    computes where the series of the index change, once; relations: what held between columns at first.
+    computes where the series of the index change, once, token_changes where those of what was read do;
+    relations: what held between columns at first.
     """
 
     steps: IntArray
@@ -189,6 +190,7 @@ class Facts:
     failed_of: Callable[[int], FailedRows] = _no_failures
     reward_modes: RewardModes | None = None
     index_changes: Callable[[], Changes] = Changes
+    token_changes: Callable[[], Changes] = Changes
     relations: Callable[[], Sequence[Relation]] = tuple
 
     def curve(self, name: str) -> FloatArray | None:
@@ -223,10 +225,7 @@ class Facts:
 
     def changes(self) -> Changes:
         """Where any series changes, those of what was read of tokens included."""
-        of_index = self.index_changes()
-        of_tokens = changes_of(digest_series(self.steps, self.digests))
-        moved = (replace(c, series=c.series + len(of_index.series)) for c in of_tokens.hits)
-        return Changes((*of_index.series, *of_tokens.series), (*of_index.hits, *moved))
+        return self.index_changes().with_others(self.token_changes())
 
     @property
     def read_steps(self) -> IntArray:

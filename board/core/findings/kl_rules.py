@@ -9,12 +9,11 @@ from typing import Final, NamedTuple
 import numpy as np
 
 from board.core.arrays import BoolArray, FloatArray
-from board.core.findings.digest import Digest
 from board.core.findings.facts import Facts
 from board.core.findings.finding import Evidence, Limits, Match, Severity, Target, rounded
-from board.core.findings.trailing import Period, periods, window_periods
+from board.core.findings.trailing import Period, periods
 from board.core.metrics.shares import percent
-from board.core.tokens.contributions import TokenShare, TypeShare
+from board.core.tokens.contributions import TokenShare
 
 _MOST_SPIKES: Final = 5
 _LEAST_OF_FIRST: Final = 0.1
@@ -126,70 +125,6 @@ def _tokens(shares: Iterable[TokenShare], step: int) -> tuple[Evidence, ...]:
     return tuple(Evidence(step, t.index, t.position, t.piece, t.value) for t in shares)
 
 
-def token_type_kl(facts: Facts, limits: Limits) -> Iterator[Match]:
-    """One piece carries most of a step's k3, many times more of it per token than at the steps before.
-
-    One token alone is not a type: so many must be there, and the largest of them is left out of the mean
-    that is compared.
-    """
-    usual: dict[str, list[float]] = {}
-    hits: dict[str, dict[int, tuple[TypeShare, float]]] = {}
-    for place, digest in enumerate(facts.digests):
-        for piece in digest.pieces:
-            past = usual.setdefault(piece.name, [])
-            is_large = digest.k3 >= limits["least"] and piece.share >= limits["share"]
-            if past and is_large and piece.count >= limits["tokens"]:
-                bound = limits["times"] * float(np.median(past[-20:]))
-                if _mean_of_others(piece, digest) > bound:
-                    hits.setdefault(piece.name, {})[place] = piece, bound
-                    continue
-            past.append(piece.mean)
-    for name, hits_of_piece in hits.items():
-        yield from _of_piece(facts, limits, name, hits_of_piece)
-
-
-def _mean_of_others(piece: TypeShare, digest: Digest) -> float:
-    """The mean over the tokens of a piece without the largest of them; NaN where there is no other."""
-    values = [t.value for t in digest.tokens if t.piece == piece.name]
-    others_sum = piece.mean * piece.count - max(values, default=0.0)
-    return others_sum / (piece.count - 1) if piece.count > 1 else float("nan")
-
-
-def _of_piece(
-    facts: Facts, limits: Limits, name: str, hits: dict[int, tuple[TypeShare, float]]
-) -> Iterator[Match]:
-    """hits: by place in the digests its share, and the mean that it is above."""
-    parts = np.zeros(len(facts.digests))
-    for place, (piece, _) in hits.items():
-        parts[place] = piece.contribution
-    fires = np.isin(np.arange(len(parts)), [*hits])
-    for period, digest, _ in facts.read_periods(fires, parts):
-        if period.count < limits["least_steps"]:
-            continue
-        piece, bound = hits[period.worst]
-        text = (
-            f"At step {digest.step} {percent(piece.share)} of k3 comes from one token type, "
-            f"{piece.kind}: {piece.count} tokens with a mean of {rounded(piece.mean)} nats, "
-            f"above {rounded(bound)}, {limits['times']:g} times the usual. Is it masked, shifted or "
-            "trained by mistake?"
-        )
-        severity, share = _by_length(period.count, limits), limits["share"]
-        target = Target("tokens", digest.step, metric="k3", only=f"piece:{name}")
-        evidence = _tokens([t for t in digest.tokens if t.piece == name][:3], digest.step)
-        title = f"One token type dominates KL(policy‖ref): {piece.kind}"
-        yield Match(
-            severity,
-            text,
-            period.steps,
-            piece.share,
-            share,
-            target,
-            evidence,
-            title,
-            subject=name,
-        )
-
-
 def mismatch(facts: Facts, limits: Limits) -> Iterator[Match]:
     """Sampler and trainer give tokens other probabilities, with the same weights where that is known.
 
@@ -218,26 +153,3 @@ def mismatch(facts: Facts, limits: Limits) -> Iterator[Match]:
 def _of_engine(facts: Facts, name: str) -> np.ndarray:
     """[digests] a number of the engines' mismatch; NaN where it is not recorded."""
     return np.array([getattr(d.engine, name) if d.engine else np.nan for d in facts.digests])
-
-
-def mismatch_drift(facts: Facts, limits: Limits) -> Iterator[Match]:
-    """The mismatch grows over the run, while it may still be small."""
-    values = _of_engine(facts, "multiplicative") - 1
-    steps = int(limits["steps"])
-    if len(values) < 2 * steps or not np.isfinite(values[:steps]).all():
-        return
-    early = float(np.median(values[:steps]))
-    late = np.array([np.median(values[max(i - steps + 1, 0) : i + 1]) for i in range(len(values))])
-    bound = max(limits["times"] * early, limits["least"])
-    # What ebbs and comes back is one drift.
-    for period in window_periods(
-        facts.read_steps, late > bound, np.nan_to_num(late), values, bound, steps, calm=_EBB * steps
-    ):
-        value, worst = float(late[period.worst]), facts.digests[period.worst].engine_worst
-        text = (
-            f"Mean exp|d| - 1 was {rounded(early, 2)} in the first steps and is "
-            f"{rounded(value, 2)} in those up to {period.step}. Are all of the sampler's weights still "
-            "being updated?"
-        )
-        target = Target("mismatch", period.step, metric="mismatch_kl")
-        yield Match("warning", text, period.steps, value, bound, target, worst)

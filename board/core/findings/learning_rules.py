@@ -19,7 +19,7 @@ from board.core.groups.statistics import (
     by_step,
     fitted_convention,
 )
-from board.core.metrics.shares import percent
+from board.core.metrics.shares import of_many, percent
 
 _OUTCOMES: Final = {Outcome.ALL_RIGHT: "all right", Outcome.ALL_WRONG: "all wrong"}
 _NAMED_ROLLOUTS: Final = 3
@@ -123,14 +123,68 @@ def advantages(facts: Facts, limits: Limits) -> Iterator[Match]:
         yield from _differing(facts, limits, counts, convention)
         return
     share = float(fit.shares[fit.closest])
+    if (flipped := counts.of_group <= -_ALIKE).sum() > len(flipped) * _MOST_STEPS:
+        yield _flipped(facts, counts, flipped)
+        return
     furthest = _furthest(facts, counts, fit.closest)
     text = (
-        f"{percent(share)} of the steps match the closest convention, {convention.label}. The trainer "
-        "may shape, whiten or clip advantages, or rewards changed after advantages were computed."
+        f"{percent(share)} of the steps match the closest convention, {convention.label}. "
+        f"{_follows(counts)}"
     )
     step, source = furthest[0].step if furthest else None, convention.source
     target = Target("groups", step, first_index(furthest), metric="advantage")
     yield Match("lead", text, (None, None, None), share, 0.5, target, furthest, source=source)
+
+
+_ALIKE: Final = 0.6
+_SAME: Final = 0.995
+_MOST_STEPS: Final = 0.5
+
+
+def _flipped(facts: Facts, counts: FitCounts, flipped: BoolArray) -> Match:
+    """Better rollouts of a group have lower advantages at most steps."""
+    places = np.flatnonzero(flipped)
+    steps, worst = counts.steps[places], int(np.argmin(counts.of_group[places]))
+    step, value = int(steps[worst]), float(counts.of_group[places[worst]])
+    text = (
+        f"At {of_many(len(places), len(flipped))} steps advantages fall as rewards rise within a group "
+        f"(correlation {value:.2f} at step {step}). Training on them makes answers worse: is a sign "
+        "flipped, or is the reward a cost?"
+    )
+    target = Target("groups", step, metric="advantage")
+    return Match(
+        "severe" if len(facts.steps) > _FEW_STEPS else "warning",
+        text,
+        (step, int(steps[0]), int(steps[-1])),
+        value,
+        -_ALIKE,
+        target,
+        title="Advantages have the wrong sign",
+        unit="correlation with the reward",
+    )
+
+
+_FEW_STEPS: Final = 3
+
+
+def _follows(counts: FitCounts) -> str:
+    """What the advantages of most steps are like."""
+    known = {"of_reward": counts.of_reward, "of_group": counts.of_group}
+    middle = {
+        name: float(np.median(values[np.isfinite(values)])) if np.isfinite(values).any() else 0.0
+        for name, values in known.items()
+    }
+    if middle["of_reward"] >= max(_SAME, middle["of_group"]):
+        return (
+            "They are the reward, shifted and scaled over the whole step, as REINFORCE++ and REINFORCE "
+            "with a baseline do; check this only if groups are meant to be centred."
+        )
+    if middle["of_group"] >= _SAME:
+        return "They are the reward less its group's mean, scaled in another way."
+    return (
+        f"They correlate with rewards less their group's mean at {middle['of_group']:.2f}. The trainer "
+        "may shape, whiten or clip advantages, or rewards changed after advantages were computed."
+    )
 
 
 def _furthest(facts: Facts, counts: FitCounts, convention: str) -> tuple[Evidence, ...]:

@@ -19,7 +19,6 @@ from board.core.findings.trailing import (
     window_periods,
     window_words,
 )
-from board.core.groups.statistics import correctness_column
 from board.core.metrics.definitions import REWARD_PART
 from board.core.metrics.shares import number, of_many, percent
 
@@ -167,34 +166,6 @@ def truncation(facts: Facts, limits: Limits) -> Iterator[Match]:
         severity = "severe" if value >= severe else "warning"
         target = Target("rollouts", period.most, first_index(cut_off), metric="is_truncated")
         yield Match(severity, text, period.steps, value, bound, target, cut_off)
-
-
-def length_without_gain(facts: Facts, limits: Limits) -> Iterator[Match]:
-    """Responses are longer than in the first steps, and accuracy is no higher."""
-    lengths = facts.curve("response_tokens_mean")
-    name = correctness_column(facts.parts) or "reward"
-    accuracy = facts.curve(f"{name}_mean")
-    steps = int(limits["steps"])
-    if lengths is None or accuracy is None or len(lengths) < 2 * steps:
-        return
-    means, right = trailing_mean(lengths, steps), trailing_mean(accuracy, steps)
-    if not means[steps - 1] > 0:
-        return
-    growth, early = means / means[steps - 1], right[steps - 1]
-    gain, error = _changes(accuracy, steps)
-    fires = (growth >= limits["growth"]) & ~(gain > limits["errors"] * error)
-    fires[: 2 * steps - 1] = False
-    bound = limits["growth"] * float(means[steps - 1])
-    for period in window_periods(facts.steps, fires, growth, lengths, bound, steps):
-        value = float(growth[period.worst])
-        longest = facts.top(period.most, "response_tokens") if period.is_named else ()
-        text = (
-            f"Responses of the {steps} steps up to {period.step} are {value:.2f} times as "
-            f"long as in the first {steps}; {name} went from {early:.3g} to {right[period.worst]:.3g}. "
-            "Is length rewarded, by the reward itself or by how the loss is averaged?"
-        )
-        target = Target("rollouts", period.most, first_index(longest), metric="response_tokens")
-        yield Match("lead", text, period.steps, value, limits["growth"], target, longest)
 
 
 def reward_length(facts: Facts, limits: Limits) -> Iterator[Match]:

@@ -106,12 +106,10 @@ RULES: Final = _rules(
     contradiction_rules.contradiction,
     change_rules.change,
     kl_rules.kl_spike,
-    kl_rules.token_type_kl,
     learning_rules.entropy_collapse,
     learning_rules.zero_std_groups,
     learning_rules.advantages,
     reward_rules.truncation,
-    reward_rules.length_without_gain,
     reward_rules.reward_length,
     reward_rules.part_falls,
     reward_rules.reward_outliers,
@@ -121,11 +119,9 @@ RULES: Final = _rules(
     failure_rules.placeholder_reward,
     text_rules.repetition,
     text_rules.garbled,
-    text_rules.foreign_script,
     text_rules.duplicates,
     text_rules.same_everywhere,
     kl_rules.mismatch,
-    kl_rules.mismatch_drift,
 )
 TOKEN_RULES: Final = frozenset(rule.name for rule in RULES if rule.needs_tokens)
 

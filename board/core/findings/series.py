@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final, Literal
 
 import numpy as np
 
-from board.core.arrays import FloatArray, IntArray
-from board.core.findings.digest import Digest
+from board.core.arrays import FloatArray
 from board.core.metrics.change_points import Change, changes
-from board.core.metrics.definitions import Direction, rollout_metric
+from board.core.metrics.definitions import (
+    ROLLOUT_METRICS,
+    Direction,
+    rollout_metric,
+)
 
-Scope = Literal["", "env", "rank"]
+Scope = Literal["", "env", "rank", "kind", "value"]
 
 RATE: Final = 0.05
 """False alarms: in so many of runs in which nothing changes, any of their series is said to. Half of it
@@ -25,7 +29,7 @@ class Series:
     """values: [S], NaN where a step has none. name: unique but for scope and value; column: of the
     rollouts, which a page can show; words: what it is. scope, value: the environment or rank that it is
     of, "" for all rollouts. better: the direction most runs want. is_input: of prompts, not of what the
-    policy made of them.
+    policy made of them. least: what changes by less is not told. is_learnt: it grows as training goes on.
     """
 
     name: str
@@ -36,11 +40,28 @@ class Series:
     value: str = ""
     better: Direction = "neither"
     is_input: bool = False
+    least: float = 0.0
+    is_learnt: bool = False
 
     @property
     def key(self) -> tuple[str, str, str]:
         """What tells it from all others."""
         return self.name, self.scope, self.value
+
+    @property
+    def is_share(self) -> bool:
+        """Whether each value is a part of its step."""
+        return self.words.startswith("share of")
+
+    def even(self) -> FloatArray:
+        """[S] values whose noise is as large at any level: of a share the arcsine of its root."""
+        return np.arcsin(np.sqrt(np.clip(self.values, 0, 1))) if self.is_share else self.values
+
+    def as_is(self, value: float) -> float:
+        """What `even`, or Fisher's z of a correlation, was made of."""
+        if self.words.startswith("correlation of"):
+            return float(np.tanh(value))
+        return float(np.sin(value) ** 2) if self.is_share else value
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,21 +71,34 @@ class Changes:
     series: Sequence[Series] = ()
     hits: Sequence[Change] = ()
 
+    def with_others(self, others: Changes) -> Changes:
+        """Both together."""
+        moved = (replace(hit, series=hit.series + len(self.series)) for hit in others.hits)
+        return Changes((*self.series, *others.series), (*self.hits, *moved))
 
-def changes_of(series: Sequence[Series], rate: float = RATE) -> Changes:
+
+def changes_of(series: Sequence[Series], rate: float = RATE, candidates: int = 0) -> Changes:
     """Where series change, those left out that are another one over again: the trainer's mean of the
-    reward, or the reward of the only environment.
+    reward, or the reward of the only environment. candidates: of how many series these were chosen for
+    how they change.
     """
     unique = without_copies(series)
     if not unique:
         return Changes()
     is_first = np.array([one.name == one.column and not one.scope for one in unique])
     count = int(is_first.sum())
-    rates = np.where(
-        is_first, rate / 2 / max(count, 1), rate / 2 / max(len(unique) - count, 1)
-    ).astype(np.float64)
-    hits = changes(np.stack([one.values for one in unique]), rates, is_first)
+    rest = max(len(unique) - count, candidates, 1)
+    rates = np.where(is_first, rate / 2 / max(count, 1), rate / 2 / rest).astype(np.float64)
+    may_grow = np.array([not one.is_learnt for one in unique])
+    found = changes(np.stack([one.even() for one in unique]), rates, is_first, may_grow)
+    hits = [_as_is(unique[hit.series], hit) for hit in found]
     return Changes(unique, [one for one in hits if _is_worth_telling(unique[one.series], one)])
+
+
+def _as_is(series: Series, hit: Change) -> Change:
+    if hit.kind == "spread":
+        return hit
+    return replace(hit, before=series.as_is(hit.before), after=series.as_is(hit.after))
 
 
 _LEAST: Final = 0.2
@@ -73,10 +107,12 @@ _LEAST: Final = 0.2
 
 def _is_worth_telling(series: Series, change: Change) -> bool:
     """Whether a change is more than a detail: a count that was 7.9 and is 8 is nothing."""
-    if series.name == series.column and not series.scope:
+    moved = abs(change.after - change.before)
+    is_mean = series.name == series.column and not series.scope
+    if change.kind == "spread" or (change.kind == "level" and is_mean):
         return True
     size = max(abs(change.before), abs(change.after))
-    return change.kind == "spread" or abs(change.after - change.before) >= _LEAST * size
+    return moved >= max(_LEAST * size, series.least)
 
 
 def without_copies(series: Sequence[Series]) -> list[Series]:
@@ -92,6 +128,28 @@ def without_copies(series: Sequence[Series]) -> list[Series]:
     return [*unique.values()]
 
 
+_LEARNT: Final = re.compile(
+    r"(?i)entropy|(?<![a-z])lr(?![a-z])|learning_rate|loss|grad|reward|score|acc|correct|advantage|length"
+    r"|tokens|logprob|weights|step"
+)
+"""Names of numbers that grow where all is well."""
+
+
+_KL: Final = re.compile(r"(?i)(?<![a-z])(?:kl|k[123])(?![a-z])")
+_LEAST_KL: Final = 0.05
+"""Nats: a policy that learns leaves its reference, by less."""
+
+
+def least_growth(name: str) -> float:
+    """By how much a number has to grow to be told."""
+    return _LEAST_KL if _KL.search(name) else 0.0
+
+
+def is_learnt(name: str) -> bool:
+    """Whether a number grows or sinks as training goes on."""
+    return not _KL.search(name) and (name in ROLLOUT_METRICS or bool(_LEARNT.search(name)))
+
+
 def metric_series(
     column: str,
     values: FloatArray,
@@ -102,34 +160,10 @@ def metric_series(
 ) -> Series:
     """The means of a column of the rollouts."""
     metric = rollout_metric(column)
-    return Series(column, metric.label, values, column, scope, value, metric.better, is_input)
-
-
-def digest_series(steps: IntArray, digests: Sequence[Digest]) -> list[Series]:
-    """What was read of tokens: kinds of tokens, and how far sampler and trainer are apart."""
-    if not digests:
-        return []
-    of = np.searchsorted(steps, [digest.step for digest in digests])
-
-    def placed(numbers: Sequence[float]) -> FloatArray:
-        values = np.full(len(steps), np.nan)
-        values[of] = numbers
-        return values
-
-    kinds = dict.fromkeys(kind for digest in digests for kind in digest.kind_shares)
-    unit = digests[0].unit
-    series = [
-        Series(
-            f"kind:{k}",
-            f"share of {k} {unit}",
-            placed([d.kind_shares.get(k, 0.0) for d in digests]),
-        )
-        for k in kinds
-    ]
-    apart = [d.engine.multiplicative - 1 if d.engine else np.nan for d in digests]
-    words = "mean exp|d| - 1 of sampler and trainer"
-    series.append(Series("engine", words, placed(apart), "mismatch_kl_mean", better="down"))
-    return series
+    least, learnt = least_growth(column), is_learnt(column)
+    return Series(
+        column, metric.label, values, column, scope, value, metric.better, is_input, least, learnt
+    )
 
 
 def share_series(

@@ -59,22 +59,6 @@ def _affected(
         yield Match(severity, words, period.steps, share, bound, target, worst, rollouts=rollouts)
 
 
-def foreign_script(facts: Facts, limits: Limits) -> Iterator[Match]:
-    """CJK tokens in a run that had none."""
-    shares = np.array([d.kind_shares.get("CJK", 0.0) for d in facts.digests])
-    before = np.array([np.median(shares[:i]) if i else np.inf for i in range(len(shares))])
-    fires = (shares >= limits["share"]) & (before <= limits["before"])
-    for period, digest, value in facts.read_periods(fires, shares):
-        at, unit = digest.foreign[0], f"share of {digest.unit}"
-        text = (
-            f"{percent(value)} of the {digest.unit} of step {digest.step} are Chinese, Japanese or "
-            "Korean, up from almost none. Models mix languages when reasoning is trained without a "
-            "language reward."
-        )
-        target, share = Target("rollout", digest.step, at.index, at.token), limits["share"]
-        yield Match("lead", text, period.steps, value, share, target, digest.foreign, unit=unit)
-
-
 def duplicates(facts: Facts, limits: Limits) -> Iterator[Match]:
     """Responses to one prompt are equal more often than their own probabilities allow."""
     excess = np.array([_excess(digest, limits) for digest in facts.digests])

@@ -224,7 +224,8 @@ class FitCounts:
 
     informative: advantages in which conventions differ. hits: by convention how many of these
     it gives; differs: how many of all known ones it does not give; furthest: by how much the one that
-    is furthest from what it gives is so, NaN where none is known.
+    is furthest from what it gives is so, NaN where none is known. of_reward, of_group: correlation of the
+    advantages with the rewards, and with the rewards less their group's mean; NaN where one is constant.
     """
 
     steps: IntArray
@@ -232,6 +233,8 @@ class FitCounts:
     hits: Mapping[str, IntArray]
     differs: Mapping[str, IntArray]
     furthest: Mapping[str, FloatArray]
+    of_reward: FloatArray
+    of_group: FloatArray
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,6 +12,7 @@ import numpy.typing as npt
 
 from board.core.arrays import BoolArray, FloatArray, IntArray
 from board.core.metrics.definitions import DERIVED
+from board.core.texts.traits import Traits
 from board.core.tokens.pieces import KINDS
 
 
@@ -28,6 +29,7 @@ class StepTokens:
     missing. left_out: rollouts of the step that are not here, because they could not be read or were not
     asked for. faults: indices of the rollouts of which an array was left out since its length is not
     that of the response, by its name. unit: words where no token is recorded, and words stand in.
+    traits: [n] what each rollout is like, None where it was not asked for.
     """
 
     step: int
@@ -45,6 +47,7 @@ class StepTokens:
     left_out: int = 0
     faults: Mapping[str, Sequence[int]] = field(default_factory=dict[str, Sequence[int]])
     unit: str = "tokens"
+    traits: Sequence[Traits | None] = ()
     _log_ratios: dict[tuple[str, str], FloatArray] = field(
         default_factory=dict[tuple[str, str], FloatArray], init=False, repr=False, compare=False
     )

@@ -4,7 +4,7 @@ Read from PrimeIntellect-ai/verifiers@a60a606 verifiers/legacy/utils/save_utils.
 gone since v0.3.1) and, for the older keys (`id` before October 2025), v0.1.4 verifiers/scripts/eval.py.
 Reward functions and metrics stand side by side as keys of the line: a line does not say which of them are
 parts of the reward, so that they become columns. prime-rl wrote the same rows to
-step_N/{train,eval}_rollouts.jsonl (b194a6e to 1caebf8); only these have a step.
+step_N/{train,eval}_rollouts.jsonl (b194a6e to 1caebf8), which have a step, as has a line with a `step`.
 """
 
 from __future__ import annotations
@@ -97,12 +97,19 @@ class VerifiersReader(Reader):
         fields |= {key: value for key, value in known.items() if fields.get(key) is None}
         if (failure := _failure(line, fields)) is not None:
             fields[FAILURE] = failure
-        fields["split"] = at.split or "eval"
+        step = at.step if at.step is not None else _step(line)
+        fields["split"] = at.split or ("eval" if step is None else "train")
         task = line.get("task")
         if "env" not in fields:
             is_name = isinstance(task, str) and task != "default"
             fields["env"] = task if is_name else _environment(metadata) or at.named("env")
-        return at_step(fields, at.step)
+        return at_step(fields, step)
+
+
+def _step(line: Mapping[str, Any]) -> int | None:
+    """The step that a trainer writes into a line of its own; an evaluation has none."""
+    step = line.get("step")
+    return step if isinstance(step, int) and not isinstance(step, bool) else None
 
 
 def _error(error: object) -> str | None:

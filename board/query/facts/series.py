@@ -29,6 +29,7 @@ _BY_SCOPE: Final = (
     *("mismatch_kl_mean", "turns"),
 )
 """Metrics that are looked at by environment and rank, besides reward and correctness."""
+_SPREAD: Final = "spread of reward"
 _INPUTS: Final = frozenset(("prompt_tokens", "prompt_chars"))
 
 
@@ -87,6 +88,9 @@ def _by_scope(run: Run, steps: IntArray, scope: Scope) -> Iterator[Series]:
     if not names:
         return
     means = ", ".join(f"avg({run.column(n)}) AS {quoted(n)}" for n in names)
+    means += (
+        f", stddev_pop({run.column('reward')}) AS {quoted(_SPREAD)}" if "reward" in names else ""
+    )
     # A rank is a number: written as one.
     value = f"CAST({run.column(scope)} AS BIGINT)" if scope == "rank" else run.column(scope)
     table = run.table(f"""
@@ -99,6 +103,10 @@ def _by_scope(run: Run, steps: IntArray, scope: Scope) -> Iterator[Series]:
             values = np.full(len(steps), np.nan)
             values[at] = own[name].cast(pa.float64()).to_numpy(zero_copy_only=False)
             yield metric_series(name, values, scope, text)
+        if "reward" in names:
+            values = np.full(len(steps), np.nan)
+            values[at] = own[_SPREAD].cast(pa.float64()).to_numpy(zero_copy_only=False)
+            yield Series(_SPREAD, "spread of the reward", values, "reward", scope, text)
 
 
 def _by_value(table: pa.Table, most: int, least: int = 1) -> Iterator[tuple[str, pa.Table]]:
@@ -136,6 +144,8 @@ def _contents(run: Run, steps: IntArray) -> Iterator[Series]:
     yield Series("rollouts", "rollouts", total, is_input=True)
     if "prompts" in counts:
         yield Series("prompts", "different prompts", counts["prompts"], is_input=True)
+        words = "share of rollouts with a prompt of an earlier step"
+        yield Series("seen", words, _seen_before(run), is_input=True, least=_LEAST_SEEN)
     if "groups" in counts:
         size = divided(total, counts["groups"])
         yield Series("group size", "rollouts of a group", size, is_input=True)
@@ -148,6 +158,17 @@ def _contents(run: Run, steps: IntArray) -> Iterator[Series]:
         yield from share_series(kind, words, _shares(run, steps, kind, total), is_input=is_input)
 
 
+def _seen_before(run: Run) -> FloatArray:
+    """[S] the share of the rollouts of each step whose prompt an earlier one has as well."""
+    table = run.table(f"""
+        SELECT step, avg(CAST(step > first_step AS DOUBLE)) AS share FROM (
+            SELECT step, min(step) OVER (PARTITION BY {PROMPT_KEY}) AS first_step
+            FROM {run.view} WHERE {run.condition}) GROUP BY step ORDER BY step
+    """)
+    return table["share"].to_numpy()
+
+
+_LEAST_SEEN: Final = 0.2
 _KINDS: Final = (
     ("finish_reason", "share of rollouts that finish by {!r}", False),
     (LAST_TOOL, "share of rollouts whose last tool is {!r}", False),

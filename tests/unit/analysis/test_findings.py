@@ -1,6 +1,9 @@
 import json
+import random
 from dataclasses import replace
 from pathlib import Path
+from statistics import mean, stdev
+from typing import Any
 
 import pytest
 from faults.plant import go_in_circles, shift_logprobs
@@ -171,12 +174,12 @@ def test_words_that_stand_in_for_tokens_are_called_words(tmp_path):
     words = {True: "one 中 two 中 three 中 four", False: "one two three four five six"}
     rows = [
         {"step": step, "prompt": f"p{n}", "response": f"{words[step > 8]} {n}", "reward": n / 4}
-        for step in range(1, 13)
+        for step in range(1, 17)
         for n in range(4)
     ]
     found = {one.rule: one for one in diagnose(run_of(tmp_path, rows)).findings}
-    assert "of the words of step 9" in found["foreign_script"].text
-    assert found["foreign_script"].unit == "share of words"
+    assert "share of CJK words 0 to " in found["change"].text
+    assert found["change"].first_step == 9
 
 
 def test_rows_of_few_steps_are_read_however_many_periods_there_are(tmp_path, monkeypatch):
@@ -208,3 +211,38 @@ def test_of_very_many_steps_some_are_read(tmp_path):
     run = run_of(tmp_path, rows)
     assert diagnose(run, budget=Budget(steps=12)).steps_read == 12
     assert diagnose(run).steps_read == 60
+
+
+def _with_advantages(tmp_path, advantage):
+    dice = random.Random(3)
+    rows: list[dict[str, Any]] = []
+    for step in range(1, 13):
+        rewards = [[round(dice.random(), 3) for _ in range(4)] for _ in range(6)]
+        every = [reward for group in rewards for reward in group]
+        for n, group in enumerate(rewards):
+            rows += [
+                {
+                    "step": step,
+                    "group_id": f"{step}-{n}",
+                    "prompt": f"p{n}",
+                    "response": f"r{reward}",
+                }
+                | {"reward": reward, "advantage": advantage(reward, group, every)}
+                for reward in group
+            ]
+    found = diagnose(run_of(tmp_path, rows)).findings
+    return next(one for one in found if one.rule == "advantages")
+
+
+def test_advantages_of_the_wrong_sign_are_severe_and_told_from_their_first_step(tmp_path):
+    found = _with_advantages(tmp_path, lambda reward, group, every: mean(group) - reward)
+    assert (found.severity, found.first_step) == ("severe", 1)
+    assert "wrong sign" in found.title
+
+
+def test_advantages_that_are_normalised_over_the_step_are_named_so(tmp_path):
+    found = _with_advantages(
+        tmp_path, lambda reward, group, every: (reward - mean(every)) / stdev(every)
+    )
+    assert found.severity == "lead"
+    assert "REINFORCE++" in found.text

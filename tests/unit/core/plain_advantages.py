@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 from plain_groups import PlainGroups
 
-from board.core.arrays import BoolArray, FloatArray
+from board.core.arrays import BoolArray, FloatArray, IntArray
 from board.core.groups.statistics import (
     ABSOLUTE,
     CONVENTIONS,
@@ -66,7 +66,18 @@ def fit_counts(rewards: FloatArray, advantages: FloatArray, groups: PlainGroups)
         {name: sums[f"{name} hits"].to_numpy(np.int64) for name in CONVENTIONS},
         {name: sums[f"{name} differs"].to_numpy(np.int64) for name in CONVENTIONS},
         {name: largest[f"{name} furthest"].to_numpy(np.float64) for name in CONVENTIONS},
+        _correlations(of_row, steps, advantages, rewards),
+        _correlations(
+            of_row, steps, advantages, by_convention("dr_grpo", rewards, advantages, groups)[0]
+        ),
     )
+
+
+def _correlations(
+    of_row: IntArray, steps: IntArray, advantages: FloatArray, others: FloatArray
+) -> FloatArray:
+    rows = pd.DataFrame({"step": of_row, "a": advantages, "b": others})
+    return np.array([own["a"].corr(own["b"]) for own in (rows[rows["step"] == s] for s in steps)])
 
 
 def by_convention(

@@ -85,3 +85,36 @@ def test_too_few_values_tell_nothing():
 @given(count=st.integers(12, 50_000), rate=st.floats(1e-9, 0.05))
 def test_rarer_false_alarms_take_more(count, rate):
     assert critical_value(count, "level", rate / 2) > critical_value(count, "level", rate)
+
+
+def grown(values: np.ndarray) -> list[tuple[int, int, str]]:
+    rate, every = np.full(len(values), RATE), np.full(len(values), True)
+    result = changes(values, rate, ~every, every)
+    return [(one.series, one.place, one.kind) for one in result]
+
+
+@given(
+    seed=st.integers(0, 10**6),
+    length=st.integers(60, 200),
+    slope=st.floats(2.0, 4.0),
+    sign=st.sampled_from([-1, 1]),
+)
+def test_growth_that_goes_on_is_found_near_its_begin(seed, length, slope, sign):
+    dice, place = np.random.default_rng(seed), length // 2
+    values = dice.normal(size=(1, length))
+    values += sign * slope * np.clip(np.arange(length) - place + 1, 0, None)
+    found_at = [at for _, at, _ in grown(values)]
+    assert found_at
+    assert min(abs(at - place) for at in found_at) <= 5
+
+
+def test_a_series_that_always_grows_as_fast_has_no_change():
+    dice, places = np.random.default_rng(2), np.arange(100)
+    values = dice.normal(size=(500, 100)) + places * dice.uniform(-3, 3, (500, 1))
+    assert len({series for series, _, _ in grown(values)}) <= 5
+
+
+def test_two_levels_in_turn_are_each_a_change():
+    values = np.full((1, 60), 54.0)
+    values[0, 20:34] = 108.0
+    assert {place for place, _ in found(values)} == {20, 34}

@@ -170,3 +170,12 @@ def test_results_in_folders_of_steps_are_at_these_steps(folder, tmp_path):
         shutil.copytree(NEW, target)
     (info,) = discover(tmp_path).runs
     assert dict(Follower().run(info).counts) == {5: 6, 20: 6}
+
+
+def test_a_line_with_a_step_of_its_own_is_of_training_at_that_step(tmp_path):
+    line = {"example_id": 0, "prompt": "p", "completion": "c", "reward": 1.0, "metrics": {"m": 1}}
+    lines = [json.dumps(line | {"step": step, "is_completed": True}) for step in (4, 5)]
+    (tmp_path / "rollouts.jsonl").write_text("\n".join(lines) + "\n")
+    result = records(run_at(tmp_path))
+    assert [record.step for record in result] == [4, 5]
+    assert {record.ids["split"] for record in result} == {"train"}
