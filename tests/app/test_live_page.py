@@ -137,6 +137,21 @@ def test_a_switch_that_the_browser_sends_as_it_was_is_not_taken_for_a_press(
     assert state(app)[1:] == NOT_FOLLOWING
 
 
+def test_a_rollout_that_is_opened_stays_open_though_the_browser_sends_following_as_it_was(
+    open_app, growing, monkeypatch
+):
+    app = open_app(growing, "rollouts", live="1")
+    assert state(app)[1:] == FOLLOWING
+    app.query_params["step"], app.query_params["index"] = "3", "0"
+    app.run()
+    assert (choice(app, "index"), *state(app)[1:]) == (0, *NOT_FOLLOWING)
+    app.toggle(key=SWITCH).set_value(True).run()
+    assert (choice(app, "index"), *state(app)[1:]) == (0, *NOT_FOLLOWING)
+    monkeypatch.setattr(step_choice, "_LATE_SECONDS", 0.0)
+    app.toggle(key=SWITCH).set_value(True).run()
+    assert (choice(app, "index"), *state(app)[1:]) == (None, *FOLLOWING)
+
+
 def test_what_is_chosen_before_the_browser_has_the_last_url_stays(open_app, growing, monkeypatch):
     app = open_app(growing, step="3")
     before = query(app)
@@ -172,11 +187,14 @@ def test_a_page_that_runs_again_sets_no_field(open_app, logs, page):
     assert [proto for proto in protos if getattr(proto, "set_value", False)] == []
 
 
-def test_the_buttons_of_the_step_end_following_and_the_switch_begins_it(open_app, growing):
+def test_the_buttons_of_the_step_end_following_and_the_switch_begins_it(
+    open_app, growing, monkeypatch
+):
     app = open_app(growing, live="1")
     app.button(key="step_chevron_left").click().run()
     grown(app, growing, 9)
     assert state(app) == (6, *NOT_FOLLOWING)
+    monkeypatch.setattr(step_choice, "_LATE_SECONDS", 0.0)
     app.toggle(key=SWITCH).set_value(True).run()
     assert state(app) == (9, *FOLLOWING)
     assert query(app)["follow"] == "1"

@@ -107,7 +107,7 @@ def _choose_prompt(run: Run, prompts: RunPrompts) -> tuple[int, list[str]] | Non
     keys = prompts.keys[places].tolist()
     table = cache.prompt_table(run, tuple(keys))
     written = [written_key(key) for key in keys]
-    picked = tables.pick(
+    clicked = tables.pick(
         _columns(prompts, table, places),
         written,
         key=f"prompts_{run.info.name}_{name}",
@@ -115,8 +115,8 @@ def _choose_prompt(run: Run, prompts: RunPrompts) -> tuple[int, list[str]] | Non
     )
     if len(places) < count:
         st.caption(f"Showing the first {len(places):,} of {count:,}.")
-    if picked is not None and picked != state.get("prompt"):
-        _put_prompt(picked)
+    if clicked is not None and clicked != state.get("prompt"):
+        _put_prompt(clicked)
     chosen: str | None = state.get("prompt")
     if chosen is not None and key_from(chosen) in prompts.keys:
         return key_from(chosen), written

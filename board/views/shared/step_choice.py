@@ -105,6 +105,7 @@ def settle(run: str, steps: Sequence[int]) -> int:
     else:
         if _is_following() and before and before.is_following and _has_left(before.place):
             state.put(follow=False)
+            note_switched()
         moves = _is_following() and step != newest
     was_led = (run, step) == st.session_state.pop(_LED_TO, None)
     if moves or (was_led and step != newest):
@@ -186,15 +187,17 @@ def _is_following() -> bool:
 
 
 def note_switched(*, is_drawn: bool = False) -> None:
-    """Called when a page switches Live and following on by itself, and again when it is drawn."""
+    """Called when a page switches Live or following by itself, and again when it is drawn."""
     st.session_state[_SWITCHED] = time.monotonic()
     st.session_state[_SWITCHES] = not is_drawn
 
 
 def was_just_switched() -> bool:
     """Whether that was so shortly ago that the browser may have sent the switches as they were, with
-    something else that was done there.
+    something else that was done there: until the page is drawn, and a moment longer.
     """
+    if st.session_state.get(_SWITCHES):
+        return True
     return time.monotonic() - st.session_state.get(_SWITCHED, -math.inf) < _LATE_SECONDS
 
 

@@ -158,14 +158,14 @@ def draw(columns: Mapping[str, Column], **options: Any) -> int | None:
 
 @dataclass(slots=True)
 class _Targets:
-    """What the rows of a table lead to, since when, and what they led to before. picked: by a click that
+    """What the rows of a table lead to, since when, and what they led to before. clicked: by a click that
     is still to be answered.
     """
 
     now: Sequence[Any]
     since: float
     before: Sequence[Any] = ()
-    picked: Any = None
+    clicked: Any = None
 
 
 def pick(
@@ -185,15 +185,15 @@ def pick(
     elif known.now != targets:
         known.before, known.now, known.since = known.now, targets, time.monotonic()
     row = draw(columns, key=key, on_select=partial(_note_pick, key, name), **options)
-    picked, known.picked = known.picked, None
-    return None if row is None else picked
+    target, known.clicked = known.clicked, None
+    return None if row is None else target
 
 
 def _note_pick(key: str, name: str) -> None:
     cells, known = st.session_state[key].selection.cells, st.session_state[name]
-    shown = known.before if time.monotonic() < known.since + _LATE_SECONDS else known.now
-    row = cells[0][0] if cells else len(shown)
-    known.picked = shown[row] if row < len(shown) else None
+    seen = known.before if time.monotonic() < known.since + _LATE_SECONDS else known.now
+    row = cells[0][0] if cells else len(seen)
+    known.clicked = seen[row] if row < len(seen) else None
 
 
 def draw_frame(

@@ -220,6 +220,7 @@ def test_a_step_has_what_contributes_to_its_metric_and_of_how_much_it_is_the_fir
     static = step_page(native, 0, 2, PLAIN, column=column)
     page, markup = text_of(static), static.html.decode()
     spike = spike_of(native, 0, column)
+    assert spike is not None
     own = spike.contributions
     count, types = int(own.counted.sum()), own.by("piece")
     assert f"What contributes to {rollout_metric(column).label}" in page
