@@ -12,8 +12,8 @@ from xdist.scheduler import LoadFileScheduling
 from board.query import open_run
 
 # How long an example takes is the machine's affair; figures are taken in benchmarks/. Each run has other
-# examples: the number is what fits into the time of a run. `--hypothesis-profile repeatable` draws the same
-# in each run, so that a change is refused for what it did.
+# examples: the number is what fits into the time of a run. `--hypothesis-profile repeatable` draws the
+# same in each run, so that a change is refused for what it did.
 settings.register_profile("untimed", deadline=None, max_examples=30)
 settings.register_profile("repeatable", settings.get_profile("untimed"), derandomize=True)
 settings.load_profile("untimed")
@@ -24,7 +24,8 @@ os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 sys.dont_write_bytecode = False
 # Torch trains models of a few numbers in a third of the time where no thread of it waits for others.
 os.environ.setdefault("OMP_NUM_THREADS", "1")
-os.environ["ROLLOUT_BOARD_CONFIG"] = os.devnull  # what a developer says of their metrics is no test's
+# What a developer says of their own metrics is no test's.
+os.environ["ROLLOUT_BOARD_CONFIG"] = os.devnull
 
 # An index that a slow machine kept of a bundled run would hide what the code reads by now.
 open_run.SLOW_SECONDS = float("inf")
