@@ -35,13 +35,13 @@ class NullExporter:
         """Always False."""
         return False
 
-    def log(self, step: int, **fields: Any) -> None:
+    def log(self, /, step: int, **fields: Any) -> None:
         """Does nothing."""
 
-    def log_packed(self, step: int, **fields: Any) -> None:
+    def log_packed(self, /, step: int, **fields: Any) -> None:
         """Does nothing."""
 
-    def log_ragged(self, step: int, **fields: Any) -> None:
+    def log_ragged(self, /, step: int, **fields: Any) -> None:
         """Does nothing."""
 
     def end_step(self, step: int, /, **metrics: Any) -> None:

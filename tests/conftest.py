@@ -24,7 +24,8 @@ os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 sys.dont_write_bytecode = False
 # Torch trains models of a few numbers in a third of the time where no thread of it waits for others.
 os.environ.setdefault("OMP_NUM_THREADS", "1")
-os.environ["ROLLOUT_BOARD_CONFIG"] = os.devnull  # what a developer says of their metrics is no test's
+# What a developer says of their own metrics is no test's.
+os.environ["ROLLOUT_BOARD_CONFIG"] = os.devnull
 
 # An index that a slow machine kept of a bundled run would hide what the code reads by now.
 open_run.SLOW_SECONDS = float("inf")

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -67,9 +68,7 @@ class Copies:
             raise TypeError(f"expected real numbers, found {tensor.dtype}")
         kind = _exported_type(tensor, exact)
         if not is_on_cuda(tensor):
-            # Named: training may have set another default device.
-            dtype = sys.modules["torch"].empty(0, dtype=kind, device="cpu").numpy().dtype
-            copy = self.room.empty(tuple(tensor.shape), dtype)
+            copy = self.room.empty(tuple(tensor.shape), _numpy_type(kind))
             sys.modules["torch"].from_numpy(copy).copy_(tensor)
             return copy
         self._devices[tensor.device] = None
@@ -108,6 +107,12 @@ def is_capturing() -> bool:
     if torch is None or not torch.cuda.is_initialized():
         return False
     return bool(torch.cuda.is_current_stream_capturing())
+
+
+@cache
+def _numpy_type(kind: Any) -> npt.DTypeLike:
+    """Of a type of torch. The device is named: training may have set another default."""
+    return sys.modules["torch"].empty(0, dtype=kind, device="cpu").numpy().dtype
 
 
 def _exported_dtype(array: Array, exact: bool) -> npt.DTypeLike:

@@ -80,8 +80,9 @@ def test_the_null_exporter_takes_every_argument_of_the_real_one():
         real = inspect.signature(getattr(RolloutExporter, name)).parameters
         null = inspect.signature(getattr(NullExporter, name)).parameters
         takes_all = any(p.kind is p.VAR_KEYWORD for p in null.values())
-        positional = [n for n, p in real.items() if p.kind is p.POSITIONAL_OR_KEYWORD]
-        assert list(null)[: len(positional)] == positional, name
+        kinds = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
+        positional = [(n, p.kind) for n, p in real.items() if p.kind in kinds]
+        assert [(n, p.kind) for n, p in null.items() if p.kind in kinds] == positional, name
         assert takes_all or set(real) <= set(null), name
 
 
