@@ -10,7 +10,6 @@ import numpy as np
 
 from board.errors import ChoiceError
 
-
 _MOST: Final = 2**63 - 1
 
 
