@@ -44,11 +44,14 @@ def open_run(
         NotFoundError: there is no run, or there are several.
     """
     # Imported late: a version can be asked for without what the dashboard needs.
+    from board import given
     from board.api import OpenRun
     from board.cli.opened_runs import opened
     from board.cli.runs import find_run
     from board.query.open_run import OpenOptions
 
+    source = None if source is None else given.text("source", source, "'slime_train'")
+    right_from = None if right_from is None else given.number("right_from", right_from)
     return OpenRun(opened(find_run(_path(path), source), OpenOptions(right_from=right_from)))
 
 
@@ -68,4 +71,7 @@ def _path(path: str | os.PathLike[str]) -> str:
         raise errors.ChoiceError(
             f"path={path!r:.60} is of the type {type(path).__name__}; give a path, such as 'runs/my_run'"
         )
-    return os.fspath(path)
+    text = os.fspath(path)
+    if any("\ud800" <= sign <= "\udbff" for sign in text):  # what os.fsdecode gives is above
+        raise errors.ChoiceError(f"path={text!r:.60} has half a character; give whole ones")
+    return text

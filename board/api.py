@@ -202,9 +202,12 @@ class OpenRun:
         given.text("sort", sort, "'reward'")
         limit = None if limit is None else given.whole_number("limit", limit, least=0)
         columns = None if columns is None else given.names("columns", columns)
+        descending = given.flag("descending", descending)
         names = [name for name in (self.run.whole or self.run).columns if name not in _ADDRESS]
-        texts = TEXT_NAMES[:-1] if whole_texts else ()
+        texts = TEXT_NAMES[:-1] if given.flag("whole_texts", whole_texts) else ()
         known = [*dict.fromkeys((*names, *texts))]
+        if columns is not None and not columns:
+            raise ChoiceError(f"columns={columns!r} names no column; {did_you_mean('', known)}")
         wanted = known if columns is None else known_columns(columns, known)
         sorting = Sorting(known_column(sort, names) if sort else "", descending)
         chosen = self.run.where(where)
@@ -254,7 +257,7 @@ class OpenRun:
 
         Raises ChoiceError where thresholds.toml of the run can't be used.
         """
-        diagnosis = whole_diagnosis(self._counted, tokens=tokens)
+        diagnosis = whole_diagnosis(self._counted, tokens=given.flag("tokens", tokens))
         rows = [finding.document() for finding in diagnosis.findings]
         return pd.DataFrame(rows, columns=[*FINDING_KEYS])
 
@@ -287,7 +290,7 @@ class OpenRun:
         model's own: cause, evidence (an example), rollouts, prompts, first_step, last_step, and step and
         index of the example.
         """
-        if by not in _FAILURES_BY:
+        if given.text("by", by, "'step'") not in _FAILURES_BY:
             raise ChoiceError(
                 f"by={by!r} is not one of those; {did_you_mean(str(by), _FAILURES_BY)}"
             )
@@ -310,8 +313,7 @@ class OpenRun:
         something else, or takes too long.
         """
         given.text("statement", statement, "'select * from steps'")
-        if not isinstance(timeout, int | float) or not timeout > 0:
-            raise ChoiceError(f"timeout={timeout!r} is no time; give seconds, more than 0")
+        timeout = given.seconds("timeout", timeout)
         whole = self.run.whole or self.run
         trainer = read_trainer_metrics(whole) if asks_for_metrics(statement) else None
         return select(whole, statement, timeout, trainer).to_pandas()

@@ -3,21 +3,49 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from threading import TIMEOUT_MAX
+from typing import Any, Final
 
 import numpy as np
 
 from board.errors import ChoiceError
 
+_MOST: Final = 2**63 - 1
+
 
 def whole_number(name: str, value: Any, *, least: int | None = None) -> int:
-    """A whole number, also one of numpy. Raises ChoiceError."""
+    """A whole number of 64 bits, also one of numpy. Raises ChoiceError."""
     is_whole = isinstance(value, int | np.integer) and not isinstance(value, bool)
     if not is_whole:
         raise ChoiceError(f"{name}={_written(value)} is {_kind(value)}; give a whole number")
     if least is not None and value < least:
         raise ChoiceError(f"{name}={value} is too small; give {least} or more")
+    if abs(value) > _MOST:
+        raise ChoiceError(f"{name}={value} is too large; give {_MOST} or less")
     return int(value)
+
+
+def flag(name: str, value: Any) -> bool:
+    """True or False, also of numpy. Raises ChoiceError."""
+    if not isinstance(value, bool | np.bool_):
+        raise ChoiceError(f"{name}={_written(value)} is {_kind(value)}; give True or False")
+    return bool(value)
+
+
+def number(name: str, value: Any) -> float:
+    """A finite number. Raises ChoiceError."""
+    is_number = isinstance(value, int | float | np.number) and not isinstance(value, bool)
+    if not is_number or not abs(value) < float("inf"):
+        raise ChoiceError(f"{name}={_written(value)} is {_kind(value)}; give a finite number")
+    return float(value)
+
+
+def seconds(name: str, value: Any) -> float:
+    """A time that a clock can wait for. Raises ChoiceError."""
+    is_number = isinstance(value, int | float | np.number) and not isinstance(value, bool)
+    if not is_number or not 0 < value <= TIMEOUT_MAX:
+        raise ChoiceError(f"{name}={_written(value)} is no time; give seconds, more than 0")
+    return float(value)
 
 
 def text(name: str, value: Any, example: str) -> str:
@@ -26,7 +54,13 @@ def text(name: str, value: Any, example: str) -> str:
         raise ChoiceError(
             f"{name}={_written(value)} is {_kind(value)}; give a text such as {example}"
         )
+    if not _is_unicode(value):
+        raise ChoiceError(f"{name}={_written(value)} has half a character; give whole ones")
     return value
+
+
+def _is_unicode(value: str) -> bool:
+    return not any("\ud800" <= sign <= "\udfff" for sign in value)
 
 
 def names(name: str, value: Any) -> Sequence[str]:
@@ -37,10 +71,9 @@ def names(name: str, value: Any) -> Sequence[str]:
         result = [*value]
     except TypeError:
         result = [value]
-    wrong = next((one for one in result if not isinstance(one, str)), None)
-    if wrong is not None:
+    for wrong in (one for one in result if not isinstance(one, str)):
         raise ChoiceError(f"{name} has {_written(wrong)}, {_kind(wrong)}; give a list of names")
-    return result
+    return [text(name, one, "'reward'") for one in result]
 
 
 def step_range(name: str, value: Any) -> tuple[int, int]:

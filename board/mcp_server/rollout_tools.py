@@ -158,7 +158,8 @@ class RolloutTools:
         """Two rollouts compared: their facts, and the responses word by word.
 
         rows: what differs, in reading order: left is of the first rollout, right of the other; characters
-        that are equal before it are counted. Rollouts of one group answer the same prompt.
+        that are equal before it are counted. Where tokens have texts, these are compared, special tokens
+        such as <eos> too. Rollouts of one group answer the same prompt.
         """
         left_run, right_run = self.open_runs.run(run), self.open_runs.run(other_run or run)
         at = step if other_step is None else other_step
@@ -182,7 +183,7 @@ def _side(run: Run, opened: OpenRollout) -> Answer:
     row = run.row(opened.step, opened.index)
     facts: dict[str, Any] = {name: row[name] for name in names if name in row}
     place = {"run": run.info.name, "step": opened.step, "index": opened.index}
-    return {**place, **cells(facts), "characters": len(opened.compared_text)}
+    return {**place, **cells(facts), "compared_characters": len(opened.compared_text)}
 
 
 def _changes(changes: Sequence[Change]) -> Iterator[Answer]:

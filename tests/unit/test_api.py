@@ -1,5 +1,7 @@
 """`board.open_run`: frames that agree with the command line and the log; what is missing is no number."""
 
+import contextlib
+import inspect
 import json
 import re
 from pathlib import Path
@@ -7,6 +9,8 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from written_logs import native_run, native_sample, write_lines
 
 import board
@@ -163,6 +167,9 @@ def test_runs_are_listed_with_what_opens_them():
     [
         (lambda run: run.rollouts(limit=-1), "limit=-1 is too small; give 0 or more"),
         (lambda run: run.rollouts(limit=2.5), "give a whole number"),
+        (lambda run: run.rollouts(limit=2**70), "is too large"),
+        (lambda run: run.rollouts(columns=[]), "columns=[] names no column"),
+        (lambda run: run.where(envs=None), "envs has None"),
         (lambda run: run.rollouts(columns="reward"), "columns=['reward']"),
         (lambda run: run.rollouts(columns=[1]), "give a list of names"),
         (lambda run: run.rollouts(5), "where=5 is of the type int; give a text"),
@@ -178,9 +185,14 @@ def test_runs_are_listed_with_what_opens_them():
         (lambda run: run.groups(77), "step 77 is not in run"),
         (lambda run: run.failures(by="steps"), "did you mean step?"),
         (lambda run: run.sql(7), "give a text"),
+        (lambda run: run.sql("select '\ud800'"), "half a character"),
+        (lambda run: run.sql("select 1", timeout=1e30), "give seconds"),
         (lambda run: run.sql("select 1", timeout=0), "give seconds"),
         (lambda run: board.open_run(7), "give a path"),
         (lambda run: board.list_runs(None), "give a path"),
+        (lambda run: board.list_runs("\ud800"), "half a character"),
+        (lambda run: board.open_run("resumed", np.arange(2)), "give a text"),
+        (lambda run: board.open_run("resumed", right_from="x"), "give a finite number"),
     ],
 )
 def test_every_wrong_argument_is_a_board_error_that_says_what_to_give(native, ask, words):
@@ -211,3 +223,35 @@ def test_types_do_not_depend_on_which_rows_and_columns_are_chosen(tmp_path):
         for name in chosen:
             assert run.rollouts(where, columns=[name]).dtypes[name] == types[name]
     assert run.rollouts()["seed"].dropna().tolist() == [3, 2**60 + 1, 5]
+
+
+ANYTHING = st.one_of(
+    *(
+        st.none(),
+        st.booleans(),
+        st.integers(),
+        st.floats(),
+        st.text(max_size=6),
+        st.binary(max_size=2),
+    ),
+    st.lists(st.none() | st.integers() | st.text(max_size=3), max_size=3),
+    st.tuples(st.integers(), st.integers()),
+    st.just(np.arange(2)),
+    st.just({"a": 1}),
+)
+NEEDED = {"step": 20, "index": 0, "statement": "select 1"}
+ASKED = [
+    (name, parameter)
+    for name, method in vars(OpenRun).items()
+    if inspect.isfunction(method) and not name.startswith("_") and name != "findings"
+    for parameter in [*inspect.signature(method).parameters][1:]
+]
+
+
+@given(asked=st.sampled_from(ASKED), value=ANYTHING)
+def test_whatever_is_given_is_answered_or_refused_by_a_board_error(native, asked, value):
+    name, parameter = asked
+    method = getattr(native, name)
+    needed = {key: NEEDED[key] for key in inspect.signature(method).parameters if key in NEEDED}
+    with contextlib.suppress(board.errors.BoardError):
+        method(**needed | {parameter: value})

@@ -22,7 +22,7 @@ from mcp import Client
 WRITERS = {**FORMATS, **UNBORDERED}
 
 
-@pytest.fixture(params=[(name, seed) for seed in (5, 6) for name in WRITERS], ids=str)
+@pytest.fixture(params=[(name, seed) for seed in (5,) for name in WRITERS], ids=str)
 def log(request, tmp_path: Path) -> tuple[str, Path, list[Drawn]]:
     name, seed = request.param
     rollouts = draw_rollouts(seed)
