@@ -51,11 +51,11 @@ def traits_of(record: Record, vocabulary: Vocabulary | None = None) -> Traits:
         values["system prompt"] = system
     if response is not None:
         read = ends_of(response)
-        found = words_of(read)
-        words["responses"] = frozenset(found)
-        numbers |= numbers_of_text(read, found)
+        terms = words_of(read)
+        words["responses"] = frozenset(terms)
+        numbers |= numbers_of_text(read, terms)
         numbers[LENGTH] = float(len(response))
-        values["first word of responses"] = found[0] if found else ""
+        values["first word of responses"] = terms[0] if terms else ""
         values["last sign of responses"] = last_sign(read)
     tools = [m for m in record.messages if m.get("role") == "tool"][-_MOST_TOOLS:]
     if tools:

@@ -50,7 +50,7 @@ class Event:
 
 
 def change(facts: Facts, limits: Limits) -> Iterator[Match]:
-    """The level or the spread of any series changes at a step, beyond how it wanders.
+    """The level, the spread or the slope of any series changes at a step, beyond how it wanders.
 
     Series: means over all rollouts, by environment and by rank, what rollouts are made of, scalars.
     """

@@ -90,8 +90,8 @@ def changes_of(series: Sequence[Series], rate: float = RATE, candidates: int = 0
     rest = max(len(unique) - count, candidates, 1)
     rates = np.where(is_first, rate / 2 / max(count, 1), rate / 2 / rest).astype(np.float64)
     may_grow = np.array([not one.is_learnt for one in unique])
-    found = changes(np.stack([one.even() for one in unique]), rates, is_first, may_grow)
-    hits = [_as_is(unique[hit.series], hit) for hit in found]
+    of_all = changes(np.stack([one.even() for one in unique]), rates, is_first, may_grow)
+    hits = [_as_is(unique[hit.series], hit) for hit in of_all]
     return Changes(unique, [one for one in hits if _is_worth_telling(unique[one.series], one)])
 
 
@@ -101,6 +101,7 @@ def _as_is(series: Series, hit: Change) -> Change:
     return replace(hit, before=series.as_is(hit.before), after=series.as_is(hit.after))
 
 
+_TIMES: Final = 2.0
 _LEAST: Final = 0.2
 """Part of its level by which a series has to change that is no mean of all rollouts."""
 
@@ -109,7 +110,9 @@ def _is_worth_telling(series: Series, change: Change) -> bool:
     """Whether a change is more than a detail: a count that was 7.9 and is 8 is nothing."""
     moved = abs(change.after - change.before)
     is_mean = series.name == series.column and not series.scope
-    if change.kind == "spread" or (change.kind == "level" and is_mean):
+    if change.kind == "spread":
+        return max(change.before, change.after) >= _TIMES * min(change.before, change.after)
+    if change.kind == "level" and is_mean:
         return True
     size = max(abs(change.before), abs(change.after))
     return moved >= max(_LEAST * size, series.least)

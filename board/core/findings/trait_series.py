@@ -130,11 +130,11 @@ def _usual(traits: Sequence[StepTraits]) -> dict[tuple[str, str], float]:
     largest = _largest([one.shares for one in traits])
     ordered = sorted(largest, key=lambda pair: (-largest[pair][0], pair))
     kinds = Counter(name for name, _ in ordered)
-    taken: Counter[str] = Counter()
+    counts: Counter[str] = Counter()
     usual: dict[tuple[str, str], float] = {}
     for pair in ordered:
-        if kinds[pair[0]] > 1 and taken[pair[0]] < _MOST_VALUES:
-            taken[pair[0]] += 1
+        if kinds[pair[0]] > 1 and counts[pair[0]] < _MOST_VALUES:
+            counts[pair[0]] += 1
             usual[pair] = largest[pair][0]
     return usual
 

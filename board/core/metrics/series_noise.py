@@ -94,8 +94,8 @@ def noise_of(
     # it does so within some.
     most = _FURTHEST * 6 * np.maximum(values.var(axis=1) - sixths[0], 0.0) / min(count, _LONGEST)
     most += CAUTION * white / count
-    held: FloatArray = np.maximum(level - most * middle / 3, white)
-    white = np.where(walk > most, held, white)
+    larger: FloatArray = np.maximum(level - most * middle / 3, white)
+    white = np.where(walk > most, larger, white)
     walk = np.minimum(walk, most)
     # What is constant but for rounding has noise of its rounding.
     least = (_ROUNDING * np.abs(values).max(axis=1)) ** 2 + 1e-300

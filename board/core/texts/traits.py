@@ -79,8 +79,8 @@ def last_sign(text: str) -> str:
     return "a word" if end.isalnum() else end or "nothing"
 
 
-def numbers_of_text(text: str, found: Sequence[str]) -> dict[str, float]:
-    """Shares of kinds of characters of a response, and of words that differ. found: its words."""
+def numbers_of_text(text: str, terms: Sequence[str]) -> dict[str, float]:
+    """Shares of kinds of characters of a response, and of words that differ. terms: its words."""
     if not text:
         return {}
     raw = np.frombuffer(text.encode("utf-8", "replace"), np.uint8)
@@ -89,8 +89,8 @@ def numbers_of_text(text: str, found: Sequence[str]) -> dict[str, float]:
         f"share of {name} in responses": float(counts[first:end].sum()) / len(raw)
         for name, (first, end) in _CLASSES.items()
     }
-    if len(found):
-        numbers["share of different words in responses"] = len(set(found)) / len(found)
+    if len(terms):
+        numbers["share of different words in responses"] = len(set(terms)) / len(terms)
     return numbers
 
 

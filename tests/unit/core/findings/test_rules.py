@@ -270,7 +270,6 @@ def test_a_rule_without_enough_data_says_what_there_is_and_what_it_needs():
     missing = {rule.rule: rule.missing for rule in coverage(few, LIMITS)}
     assert missing["entropy_collapse"] == "has 8 steps, needs 20"
     assert missing["kl_spike"] == "has 3 steps, needs 6"
-    assert missing["mismatch_drift"] == "has 2 steps, needs 10"
     assert missing["reward_length"] == "has 40 rollouts, needs 64"
     assert missing["truncation"] == ""
 
