@@ -310,6 +310,7 @@ def _numbers(column: pd.Series[Any]) -> FloatArray:
     return pd.to_numeric(column, errors="coerce").to_numpy(np.float64, na_value=np.nan)
 
 
+@cache
 def default_thresholds() -> dict[str, dict[str, float]]:
     """Those of the package: core/findings/thresholds.toml."""
     packaged = resources.files("board.core.findings").joinpath("thresholds.toml")

@@ -227,6 +227,13 @@ def records_of(frame: pd.DataFrame) -> list[dict[str, Any]]:
     return cast("list[dict[str, Any]]", values.to_dict("records"))
 
 
+def record_at(frame: pd.DataFrame, place: int) -> dict[str, Any]:
+    """What `records_of` gives of one row, in a fraction of the time."""
+    values = {str(name): frame[name].iat[place] for name in frame}
+    plain = {name: v.item() if isinstance(v, np.generic) else v for name, v in values.items()}
+    return {name: None if isinstance(v, float) and v != v else v for name, v in plain.items()}
+
+
 def rows_of(table: pa.Table) -> list[dict[str, Any]]:
     """One dict per row in plain Python types; None where not recorded, also for NaN."""
     columns = ([None if v != v else v for v in column.to_pylist()] for column in table.columns)

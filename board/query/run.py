@@ -28,7 +28,7 @@ from board.query.columns import (
     RewardSource,
     aliased,
     frame_of,
-    records_of,
+    record_at,
     rows_of,
     with_names,
 )
@@ -334,7 +334,7 @@ class Run:
         if not 0 <= index < counts[step]:
             raise NotFoundError(f"step {step} has rollouts 0 to {counts[step] - 1}, not {index}")
         if (known := self._cache.of_step.get(("rollouts", step))) is not None:
-            return records_of(known.iloc[index : index + 1])[0]
+            return record_at(known, index)
         if (row := self._cache.rows.get((step, index))) is not None:
             return row
         own = self.where(steps=(step, step))

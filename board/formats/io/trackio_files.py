@@ -21,9 +21,6 @@ from itertools import chain, islice
 from pathlib import Path
 from typing import Any, Final, Self
 
-import orjson
-
-from board.core.records import is_number
 from board.errors import RecordError
 from board.formats.io.lines import MAX_LINE_BYTES, Fault, Line
 from board.formats.io.locations import Location
@@ -36,17 +33,15 @@ from board.formats.io.sqlite_files import (
     opened_database,
     sqlite_reason,
 )
+from board.formats.io.trackio_records import JSON_COLUMNS, TABLE, TRACE, record_of_call, trace_of
 from board.formats.parse import is_list, is_object, parse_whole
 from board.formats.sources import DamagedError, FileStat, Row, RunInFile, Source
 
-TABLE, TRACE = "trackio.table", "trackio.trace"
-"""The `_type` of what is a table or a trace in the JSON."""
 _NEEDLES: Final = (TABLE.encode(), TRACE.encode())
 _HAS_CONTENT: Final = " OR ".join(["instr(CAST(metrics AS BLOB), ?) > 0"] * len(_NEEDLES))
 _CALL: Final = ("id", "run_id", "run_name", "timestamp", "step", "log_id", "space_id")
 """Columns that say of a row when and by whom it was logged."""
 _TRACE: Final = ("id", "key", "trace_index", "messages", "metadata", "spans")
-_JSON: Final = ("messages", "metadata", "spans")
 _TRACE_BYTES: Final = " + ".join(
     f"CASE typeof({name}) WHEN 'blob' THEN length({name}) ELSE 1 END"
     for name in ("messages", "metadata")
@@ -124,7 +119,7 @@ class _Project:
             metrics = {}
         self._metrics = metrics
         self._key = "run_id" if "run_id" in metrics else "run_name"
-        if not {self._key, "timestamp", "step", *_JSON[:2]} <= self._traces.keys():
+        if not {self._key, "timestamp", "step", *JSON_COLUMNS[:2]} <= self._traces.keys():
             self._traces = {}
         self._is_joined = "log_id" in self._traces and "log_id" in metrics
         self._call = [name for name in _CALL[1:] if name in metrics]
@@ -290,36 +285,6 @@ class TrackioTables(Source):
         yield from map(_called, PARQUET.fetch_many(path, places))
 
 
-def record_of_call(
-    call: Mapping[str, Any], logged: Mapping[str, Any], traces: Sequence[Mapping[str, Any]]
-) -> dict[str, Any]:
-    """The record of a line: its tables as their rows and its traces, each under its key, and all else."""
-    numbers, others = dict[str, Any](), dict[str, Any]()
-    tables: list[dict[str, Any]] = []
-    inline: list[dict[str, Any]] = []
-    for key, value in logged.items():
-        if is_number(value):
-            numbers[key] = value
-            continue
-        for index, item in enumerate(value if is_list(value) else (value,)):
-            kind = item.get("_type") if is_object(item) else None
-            if kind == TABLE:
-                tables.append({"key": key, "rows": item.get("_value")})
-            elif kind == TRACE:
-                trace = {name: item.get(name) for name in _JSON}
-                inline.append({"key": key, "trace_index": index, **trace})
-            else:
-                others[key] = value
-    return {**call, "numbers": numbers, "tables": tables, "traces": [*inline, *traces]} | (
-        {"others": others} if others else {}
-    )
-
-
-def trace_of(row: Mapping[str, Any]) -> dict[str, Any]:
-    """A row of traces, its JSON parsed. Raises RecordError."""
-    return {**row, **{name: _json(row.get(name), name) for name in _JSON}}
-
-
 def named_runs(content: Iterable[tuple[object, object, int, object]]) -> list[RunInFile]:
     """The runs of rows (key, name, bytes, time), each once and under a name of its own: of equal ones the
     beginning of the key is part of it. Raises DamagedError where they are too many.
@@ -384,16 +349,6 @@ def _parsed(content: object) -> dict[str, Any]:
     if not isinstance(content, str | bytes):
         raise RecordError("the row has no metrics", hint="JSON")
     return parse_whole(content.encode() if isinstance(content, str) else content)[0]
-
-
-def _json(content: object, name: str) -> Any:
-    """What JSON in a column says; null where there is none."""
-    if content is None or not isinstance(content, str | bytes):
-        return content
-    try:
-        return orjson.loads(content)
-    except orjson.JSONDecodeError as error:
-        raise RecordError(f"its {name} are not JSON: {error}", hint="JSON") from error
 
 
 @contextmanager
