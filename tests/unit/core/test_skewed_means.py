@@ -16,7 +16,7 @@ from board.core.metrics.skewed_means import (
 )
 
 
-def groups_of(sigma: float, seed: int, groups: int = 4) -> tuple[np.ndarray, ...]:
+def groups_of(sigma: float, seed: int, groups: int = 4):
     """Means, errors and groups of 40 steps of lognormal values."""
     values = np.random.default_rng(seed).lognormal(0, sigma, (40, groups))
     error = values.std(axis=1, ddof=1) / np.sqrt(groups)
@@ -36,7 +36,8 @@ def test_the_interval_holds_that_of_students_t_and_turns_with_the_sign(numbers):
 def test_clusters_of_equal_size_have_the_interval_of_their_means():
     means = np.random.default_rng(0).lognormal(0, 1, 30)
     error, terms = means.std(ddof=1) / np.sqrt(30), (means - means.mean()) / 30
-    made = interval_by_clusters(*map(np.array, (means.mean(), error, (terms**3).sum(), 30.0)))
+    third, count = np.array((terms**3).sum()), np.array(30.0)
+    made = interval_by_clusters(np.array(means.mean()), np.array(error), third, count)
     assert np.allclose(made, skewed_mean_interval(means))
 
 
@@ -53,7 +54,8 @@ def test_steps_of_very_skewed_means_have_no_interval(sigma, shown):
     runs = [groups_of(sigma, seed) for seed in range(20)]
     has = [np.isfinite(interval_of_steps(*run)[0]).all() for run in runs]
     over = [
-        np.isfinite(interval_over_steps(*(x[-10:] for x in run), run[:2])[0]) for run in runs
+        np.isfinite(interval_over_steps(mean[-10:], error[-10:], many[-10:], (mean, error))[0])
+        for mean, error, many in runs
     ]
     assert abs(np.mean(has) - shown) <= 0.2
     assert abs(np.mean(over) - shown) <= 0.2
