@@ -1,7 +1,6 @@
 """Every page shows every run, and says what the run does not hold."""
 
 import ast
-
 import re
 
 import pytest
