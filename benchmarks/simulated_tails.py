@@ -83,8 +83,8 @@ def tails_of_groups(runs: int) -> Iterator[Row]:
             for _ in range(8 * runs):
                 values = draw(rng, (40, groups)) + rng.normal(0, 0.3, (40, groups))
                 past = values.mean(axis=1), values.std(axis=1, ddof=1) / np.sqrt(groups)
-                last = (one[-10:] for one in (*past, np.full(40, float(groups))))
-                low, high = interval_over_steps(*last, past)
+                many = np.full(10, float(groups))
+                low, high = interval_over_steps(past[0][-10:], past[1][-10:], many, past)
                 if np.isfinite(low):
                     right.append(low <= truth <= high)
             setting = f"10 of 40 steps of {groups} groups, {name}"

@@ -1,6 +1,7 @@
 """Every page shows every run, and says what the run does not hold."""
 
 import ast
+import re
 
 import pytest
 from page_elements import (
@@ -47,11 +48,14 @@ def test_a_metric_without_a_value_at_the_step_is_not_recorded_and_never_zero(ope
     assert "No reward is recorded of these rollouts" in texts(app)
 
 
-def test_a_large_standard_error_is_written_in_full(open_rows):
-    rows = [{"step": 0, "response": "r" * size, "reward": 1.0} for size in (1_000, 9_000)]
-    assert (
-        tiles(open_rows("overview", *rows))["Response length in characters"]["error"] == "± 4,000"
-    )
+@pytest.mark.parametrize(("apart", "interval"), [(4_000, ""), (200, r"4,\d{3} to 5,\d{3}")])
+def test_a_tile_has_the_interval_of_enough_rollouts_and_large_numbers_in_full(
+    open_rows, apart, interval
+):
+    sizes = range(1_000, 9_001, apart)
+    rows = [{"step": 0, "response": "r" * size, "reward": 1.0} for size in sizes]
+    written = tiles(open_rows("overview", *rows))["Response length in characters"]["error"]
+    assert re.fullmatch(interval, written)
 
 
 def test_a_tile_tells_the_mean_of_the_steps_up_to_the_chosen_one(open_app, logs):

@@ -60,10 +60,10 @@ def two_values(
     """The two values that all of a metric are, as of rewards of 0 or 1; None where there are others.
 
     All [n], of the steps of a run: a standard deviation is that of two values only if they are all at the
-    two ends, (mean - low) (high - mean) n / (n - 1).
+    two ends, (mean - low) (high - mean) n / (n - 1). As many values as ends say nothing.
     """
     low, high = np.fmin.reduce(least, initial=np.nan), np.fmax.reduce(most, initial=np.nan)
-    if not high > low:
+    if not high > low or not np.nansum(count) > len((low, high)):
         return None
     with np.errstate(invalid="ignore", divide="ignore", over="ignore"):
         apart = np.abs(std**2 - (mean - low) * (high - mean) * count / (count - 1))

@@ -82,8 +82,9 @@ def weighted_mean_interval(
     mean = float((values * weights).sum() / weights.sum())
     terms = weights * (values - mean) / weights.sum()
     error = np.sqrt((terms**2).sum() * count / (count - 1))
+    third = np.array((terms**3).sum())
     low, high = interval_by_clusters(
-        *map(np.array, (mean, error, (terms**3).sum(), even)), np.array(freedom)
+        np.array(mean), np.array(error), third, np.array(even), freedom
     )
     return float(low), float(high)
 
@@ -146,9 +147,11 @@ def interval_over_steps(
     is_told = np.isfinite(scale) and (np.isfinite(third) or freedom + 1 >= LEAST_UNBOUNDED)
     of_mean = total / count if total > 0 and is_told else np.nan
     low, high = _hull(
-        *map(np.array, (mean.mean(), of_mean)),
+        np.array(mean.mean()),
+        np.array(of_mean),
         student_t(np.array(freedom)),
-        *map(np.array, (skewness, of_skewness)),
+        np.array(skewness),
+        np.array(of_skewness),
     )
     return float(low), float(high)
 

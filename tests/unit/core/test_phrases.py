@@ -62,3 +62,11 @@ def test_a_pattern_finds_whole_words_alone():
 
 def test_a_text_is_looked_at_up_to_a_bound():
     assert phrases_of("x" * MOST_CHARACTERS + " wait") == set()
+
+
+def test_a_word_of_one_prompt_is_no_change_of_the_training():
+    said = [["wait"] * 6 + ["so"] * 18, ["so"] * 24]
+    texts = [said[0], *[said[1]] * 11]
+    groups = [[place // 6 for place in range(24)] for _ in texts]
+    assert not changed_phrases(texts, groups)
+    assert changed_phrases(texts)
