@@ -12,8 +12,8 @@ from xdist.scheduler import LoadFileScheduling
 from board.query import open_run
 
 # How long an example takes is the machine's affair; figures are taken in benchmarks/. Each run has other
-# examples: the number is what fits into the time of a run. `--hypothesis-profile repeatable` draws the same
-# in each run, so that a change is refused for what it did.
+# examples: the number is what fits into the time of a run. `--hypothesis-profile repeatable` draws the
+# same in each run, so that a change is refused for what it did.
 settings.register_profile("untimed", deadline=None, max_examples=30)
 settings.register_profile("repeatable", settings.get_profile("untimed"), derandomize=True)
 settings.load_profile("untimed")
