@@ -96,17 +96,19 @@ def _referred(text: str, line: Any) -> Any:
     return _under(key, line) if sign and key and len(text) < _LONGEST_REFERENCE else None
 
 
-def _under(key: str, value: Any) -> Any:
+def _under(key: str, value: Any, level: int = 0) -> str | None:
     """The first text under a key of a value, at whatever depth; None where there is none."""
+    if level > _MOST_LEVELS:
+        return None
     if isinstance(value, Mapping):
-        fields = cast("Mapping[object, Any]", value)
-        if isinstance(found := fields.get(key), str):
-            return found
-        inner: Iterable[Any] = fields.values()
+        fields = cast("Mapping[str, Any]", value)
+        if isinstance(text := fields.get(key), str):
+            return text
+        entries = list(fields.values())
     else:
-        inner = cast("Sequence[Any]", value) if isinstance(value, list) else ()
-    found = (_under(key, one) for one in inner if isinstance(one, Mapping | list))
-    return next((one for one in found if one is not None), None)
+        entries = cast("list[Any]", value) if isinstance(value, list) else []
+    texts = (_under(key, entry, level + 1) for entry in entries)
+    return next((text for text in texts if text is not None), None)
 
 
 def remark_on(path: str, value: Any) -> Remark:
@@ -251,8 +253,11 @@ def _is_below(path: str, prefixes: frozenset[str]) -> bool:
 def _written_in(blocks: Iterable[Block]) -> Iterator[str]:
     """What a turn says and what its calls are given, which some logs have as one text."""
     for block in blocks:
-        given = block.arguments.values() if isinstance(block.arguments, Mapping) else ()
-        yield from (block.text, *(text for text in given if isinstance(text, str)))
+        yield block.text
+        arguments: Any = block.arguments
+        if isinstance(arguments, dict):
+            values = cast("dict[str, Any]", arguments).values()
+            yield from (value for value in values if isinstance(value, str))
 
 
 def _texts_of(block: Block) -> Iterator[str]:

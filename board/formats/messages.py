@@ -74,9 +74,12 @@ def _of_exchanges(entries: Sequence[object]) -> list[dict[str, Any]]:
     """
     messages: list[dict[str, Any]] = []
     for entry in entries:
-        if not isinstance(entry, dict) or not {"role", "from"}.isdisjoint(entry):
+        if not isinstance(entry, dict):
             return []
-        said = {_role_by_words(str(key), v): v for key, v in cast("Message", entry).items()}
+        fields = cast("Message", entry)
+        if "role" in fields or "from" in fields:
+            return []
+        said = {_role_by_words(str(key), value): value for key, value in fields.items()}
         if not {"user", "assistant"} <= said.keys():
             return []
         messages += ({"role": role, "content": said[role]} for role in _ROLES if role in said)

@@ -45,6 +45,10 @@ _KNOWN: Final = (
         ({"results", "configs", "versions"},),
         "sum up an evaluation of lm-evaluation-harness: its samples are in samples_*.jsonl",
     ),
+    (
+        ({"eval", "plan", "status", "version"},),
+        "are the header of an Inspect log, whose samples are not in the file",
+    ),
     (({"state_path"}, {"sampler_path"}), "list saved checkpoints and hold no rollouts"),
 )
 """Sets of keys of records that are no rollouts, and what such records do."""

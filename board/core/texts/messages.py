@@ -125,9 +125,10 @@ def _address(fields: Fields, medium: str) -> Iterator[str]:
     """Where a part is that is not in the log: a URL, a path, the name of a file."""
     content = _content_of(fields, medium)
     places = as_fields(content) or as_fields(fields.get("source")) or fields
-    for address in (content, *map(places.get, _ADDRESSES)):
-        is_short = isinstance(address, str) and 0 < len(address) <= _LONGEST_ADDRESS
-        if is_short and not address.startswith("data:") and _AN_ADDRESS.search(address):
+    for address in (content, *(places.get(key) for key in _ADDRESSES)):
+        if not isinstance(address, str) or len(address) > _LONGEST_ADDRESS:
+            continue
+        if not address.startswith("data:") and _AN_ADDRESS.search(address):
             yield address
             return
 

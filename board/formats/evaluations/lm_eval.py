@@ -56,7 +56,7 @@ class LmEvalReader(Reader):
         first = answers[0] if is_list(answers) and answers else None
         if is_list(first) and first and isinstance(first[0], str):
             repeats = range(len(first)) if len(first) > 1 else [None]
-            taken = _filtered(line, len(first))
+            answers_of_filter = _filtered(line, len(first))
             return [
                 {
                     **line,
@@ -64,7 +64,7 @@ class LmEvalReader(Reader):
                     "repeat": repeat,
                     "filtered": answer if answer != text else None,
                 }
-                for text, repeat, answer in zip(first, repeats, taken, strict=True)
+                for text, repeat, answer in zip(first, repeats, answers_of_filter, strict=True)
             ]
         scores = [_log_likelihood(answer) for answer in answers] if is_list(answers) else []
         choices = {

@@ -75,7 +75,7 @@ class SweAgentReader(Reader):
     def recognises(self, head: Head) -> bool:
         """A history whose messages have an agent, with a trajectory and info or alone."""
         return head.has("trajectory", "history", "info") or any(
-            record.keys() == {"history"} and "agent" in message
+            list(record) == ["history"] and "agent" in message
             for record in head.records
             for message in objects_in(record.get("history"))[:1]
         )

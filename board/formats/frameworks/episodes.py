@@ -20,12 +20,12 @@ from typing import Any, Final
 from board.core.records import Record
 from board.errors import RecordError
 from board.formats.base import Head, Join, LineContext, Reader
+from board.formats.episode_nodes import Overlay, paths_of
 from board.formats.failures import failure_of
 from board.formats.failures.episodes import failure_of_trace
 from board.formats.field_values import FAILURE
 from board.formats.fields import RecordBuilder
 from board.formats.frameworks.annotations import Annotations, annotation_files
-from board.formats.frameworks.episode_nodes import Overlay, paths_of
 from board.formats.io.locations import Location, Objects, pure_path
 from board.formats.messages import is_messages
 from board.formats.parse import as_object, is_measure, is_object, object_at, objects_in

@@ -211,7 +211,7 @@ def _take_steps(builder: RecordBuilder, trajectory: Mapping[str, Any], task: Any
 
 def _beside_texts(steps: Sequence[Mapping[str, Any]], said: Sequence[Any]) -> list[dict[str, Any]]:
     """What each step says beside the texts that are shown: reward, thought, action, return."""
-    kept = [
+    by_step = [
         {
             key: value
             for key, value in step.items()
@@ -219,7 +219,7 @@ def _beside_texts(steps: Sequence[Mapping[str, Any]], said: Sequence[Any]) -> li
         }
         for step in steps
     ]
-    return kept if any(kept) else []
+    return by_step if any(by_step) else []
 
 
 def _conversation(steps: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:

@@ -1,6 +1,7 @@
 """The nodes of a trace: its branches, and the tokens of each with what annotations say of them.
 
-As episodes.py; per-token lists of a message hold a value for each sampled token (mask true).
+Of the episodes that frameworks/episodes.py reads. Per-token lists of a message hold a value for each
+sampled token (mask true).
 """
 
 from __future__ import annotations
