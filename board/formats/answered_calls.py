@@ -1,7 +1,7 @@
 """The first calls of tools in a rollout and what each was answered.
 
-After the same calls of the same prompt a tool should answer alike in every rollout. Where it does not, the
-tool is to blame and not the policy, in whatever words.
+After the same calls of the same prompt a tool should answer alike in every rollout. Where it does not,
+the tool is to blame and not the policy, in whatever words.
 """
 
 from __future__ import annotations
@@ -47,9 +47,9 @@ _SAYS_WHAT: Final = re.compile(r"\w\W+\w")
 
 @dataclass(frozen=True, slots=True)
 class AnsweredCall:
-    """call: the tool and its arguments as one text; shape: see call_shape. output: what it answered, masked,
-    its first 300 characters; where that has no word, not masked: results that are numbers have nothing in
-    common.
+    """call: the tool and its arguments as one text; shape: see call_shape. output: what it answered,
+    masked, its first 300 characters; where that has no word, not masked: results that are numbers have
+    nothing in common.
     """
 
     call: str

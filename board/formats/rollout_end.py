@@ -35,8 +35,8 @@ _TAGGED: Final = re.compile(
 
 
 def end_of(messages: Sequence[Mapping[str, Any]]) -> str | None:
-    """Of a conversation: ANSWER, CALL, OUTPUT, or HARNESS with what it says; None where there is no turn of
-    the model, or no tool.
+    """Of a conversation: ANSWER, CALL, OUTPUT, or HARNESS with what it says; None where there is no turn
+    of the model, or no tool.
     """
     roles = [message.get("role") for message in messages]
     if "assistant" not in roles:

@@ -144,8 +144,8 @@ def failure_of_fields(texts: Mapping[str, str], extras: Mapping[str, Any]) -> st
 
 
 def _surer(known: str | None, other: str | None) -> str | None:
-    """What another field says where what is known is a word: aborted with an exception has a reason. Beside
-    such a word a note says why, in whatever words.
+    """What another field says where what is known is a word: aborted with an exception has a reason.
+    Beside such a word a note says why, in whatever words.
     """
     if not known or not other or not (word := _SAYS_THAT_ALONE.match(known)):
         return known or other
@@ -290,7 +290,7 @@ def _speaks_of_failure(value: object) -> bool:
 
 
 def _is_word_of_failure(key: str, value: object) -> bool:
-    """Whether it is one word, such as judge_failure, that says who failed; of a task it may be the name."""
+    """Whether it is a word such as judge_failure that says who failed; of a task it may be the name."""
     if not isinstance(value, str) or len(value) > _LONGEST_WORD or not _ONE_WORD.fullmatch(value):
         return False
     words = {*words_of(value)}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final, cast
 
 import pyarrow as pa
@@ -18,8 +18,6 @@ from board.core.texts.turns import may_hold_turns
 from board.core.tokens.pieces import joined
 from board.core.tokens.vocabulary import Vocabulary, id_texts
 from board.errors import RecordError
-from board.formats.columns import FieldColumns, Values
-from board.formats.failures.any_field import failure_of_fields, failures_of_columns
 from board.formats.answered_calls import (
     AnsweredCall,
     ToolOutputs,
@@ -27,6 +25,8 @@ from board.formats.answered_calls import (
     tool_outputs_in_text,
     tool_outputs_in_texts,
 )
+from board.formats.columns import FieldColumns, Values
+from board.formats.failures.any_field import failure_of_fields, failures_of_columns
 from board.formats.messages import message_text, message_texts, role_texts
 from board.formats.number_arrays import (
     first_values,

@@ -31,7 +31,10 @@ _LEAST: Final = 4
 """Calls that got it in one rollout and another answer in another, and prompts that end with it."""
 _LEAST_ROLLOUTS: Final = 2
 """That end with it."""
-_OF_THE_CALL: Final = "(?i)not found|no such|does ?n.t exist|does not exist|unknown|invalid|\\b40[04]\\b|FAILED|assert|denied"
+_OF_THE_CALL: Final = (
+    "FAILED |(?i:not found|no such|does ?n.t exist|does not exist|unknown|invalid|assert|denied"
+    "|\\b40[04]\\b)"
+)
 """What says what was wrong with a call, which may be another one of the same shape."""
 _LEAST_COVERED: Final = 0.3
 """Of the rollouts that got it at first, the share whose call others got another answer to."""

@@ -74,7 +74,7 @@ def earned_in(read: Callable[[str], pa.Table], view: str, names: Collection[str]
 def _value(read: Callable[[str], pa.Table], view: str, names: Collection[str]) -> tuple[str, str]:
     """SQL for what a rollout earned, and its name in evidence."""
     if "reward" in names:
-        return f"nullif(reward, 'nan'::DOUBLE)", "reward"
+        return "nullif(reward, 'nan'::DOUBLE)", "reward"
     stored = sorted(name for name in names if name.startswith(NUMBER + REWARD_PART))
     if not stored:
         return "", ""
