@@ -63,21 +63,21 @@ def early_ends(
     # Who has as many turns as anybody may have had all that there are.
     most = f"least({{0}}, max({length}) - 1)" if length == "turns" else "{0}"
     usual = f"quantile_cont({length}, {_LONGEST}) FILTER ({_KIND} = 'answer')"
-    (found,) = read(f"""
+    (counts,) = read(f"""
         SELECT count(*) AS rollouts, count(*) FILTER ({earned.is_paid}) AS paid,
             count(*) FILTER ({_KIND} = 'answer') AS answers,
             {most.format(usual)} AS longest, {ends}
         FROM {view}""").to_pylist()
-    if found["answers"] < _LEAST or found["longest"] is None:
+    if counts["answers"] < _LEAST or counts["longest"] is None:
         return None
-    kinds = tuple(kind for kind in _SAID if found[kind] <= _EXCEPTIONS * found["paid"])
-    longest = float(found["longest"])
+    kinds = tuple(kind for kind in _SAID if counts[kind] <= _EXCEPTIONS * counts["paid"])
+    longest = float(counts["longest"])
     counted = ", ".join(
         f"count(*) FILTER ({_KIND} = '{kind}' AND {length} <= {longest!r}) AS {kind}"
         for kind in kinds
     )
     (early,) = read(f"SELECT {counted} FROM {view}").to_pylist() if kinds else ({},)
-    least = max(_LEAST_EARLY, _LEAST_EARLY_SHARE * found["rollouts"])
+    least = max(_LEAST_EARLY, _LEAST_EARLY_SHARE * counts["rollouts"])
     kinds = tuple(kind for kind in kinds if early[kind] >= least)
     return EarlyEnds(kinds, length, longest) if kinds else None
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from read_formats import run_of
 
-from board.formats.call_shapes import call_shape, is_echo
+from board.formats.outputs.call_shapes import call_shape, is_echo
 
 _PROMPTS = 6
 _EACH = 8

@@ -12,8 +12,8 @@ from typing import Any, Final
 import orjson
 
 from board.core.texts.messages import as_fields, tool_calls
-from board.formats.last_outputs import TAIL, output_places, outputs_in
 from board.formats.messages import message_text
+from board.formats.outputs.last_outputs import TAIL, output_places, outputs_in
 
 ANSWER, CALL, OUTPUT, HARNESS = "answer", "call", "output", "harness"
 _CUT: Final = 200

@@ -15,8 +15,9 @@ from typing import Any, Final
 import orjson
 
 from board.core.texts.messages import tool_calls
-from board.formats.call_shapes import call_shape, is_echo
-from board.formats.last_outputs import (
+from board.formats.messages import message_text
+from board.formats.outputs.call_shapes import call_shape, is_echo
+from board.formats.outputs.last_outputs import (
     TAIL,
     LastOutput,
     call_in,
@@ -28,8 +29,7 @@ from board.formats.last_outputs import (
     short_output,
     without_tags,
 )
-from board.formats.messages import message_text
-from board.formats.rollout_end import end_in_text, end_of
+from board.formats.outputs.rollout_end import end_in_text, end_of
 
 _HEAD: Final = 6_000
 """Characters of a response that are looked at."""
