@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from board.core.texts.tool_use import tool_use
-from board.formats.answered_calls import tool_outputs
 from board.formats.messages import conversation_text, message_texts, response_text, role_texts
+from board.formats.outputs.answered_calls import tool_outputs
 from board.formats.parse import is_list
 
 Values = list[Any]

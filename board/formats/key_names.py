@@ -146,7 +146,7 @@ def fields_by_words(values: Iterable[tuple[str, Any]], known: Mapping[str, str])
 
 
 def _of_one_object(paths: Sequence[str]) -> Sequence[str]:
-    """Those that are called a reward and are beside the first of them; none where it has none beside it."""
+    """Those that are called a reward and are beside the first of them; none where it is alone."""
     named = [path for path in paths if "reward" in words_of(path.rpartition(".")[2])]
     beside = [path for path in named if path.rpartition(".")[0] == named[0].rpartition(".")[0]]
     return beside if len(beside) > 1 else ()

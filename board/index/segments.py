@@ -52,13 +52,13 @@ LAST_OUTPUT, LAST_OUTPUT_KEY, LAST_TOOL = (
     WHOLE + name for name in ("last_output", "last_output_key", "last_tool")
 )
 """Columns: the last output of a tool, a hash of it without its numbers and paths, and the tool's name;
-see formats.last_outputs."""
+see formats.outputs.last_outputs."""
 CALLS, CALL_SHAPES, ANSWERS = (WHOLE + name for name in ("calls", "call_shapes", "answers"))
 """Columns of the first calls of tools, in lists of equal length: a hash of each with those before it, one
 of their shapes without what the prompt says, and one of its answer, equal to LAST_OUTPUT_KEY where that
-says the same; see formats.answered_calls."""
+says the same; see formats.outputs.answered_calls."""
 ENDS: Final = WHOLE + "ends"
-"""Column: what a rollout with tools ends with; see formats.rollout_end."""
+"""Column: what a rollout with tools ends with; see formats.outputs.rollout_end."""
 TOOLS: Final = WHOLE + "tools"
 """Column: the tools that were called, each with its calls, those that got a result, and errors."""
 TURN_COLUMNS: Final = ("turns", "tool_calls", "tool_errors")

@@ -9,10 +9,8 @@ no failures by themselves: what they say is a note, which only patterns can make
 from __future__ import annotations
 
 import re
-import tomllib
 from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
-from importlib import resources
 from typing import Any, Final, Literal
 
 import orjson
@@ -21,6 +19,7 @@ import pyarrow as pa
 from board.core.failures.causes import FLAGGED, NOTED, Cause, recorded, undecided
 from board.formats.columns import Values
 from board.formats.failures import error_text
+from board.formats.failures.key_words import WHO, WORDS_OF, is_word_of_failure, words_of
 from board.formats.parse import as_list, is_object
 
 _Says = Literal["failure", "health", "code", "status", "flag", "note", "nothing"]
@@ -29,31 +28,15 @@ _MOST_KEYS: Final = 200
 _MOST_JSON: Final = 20_000
 _SHORT_NOTE: Final = 120
 _LONGEST_NOTE: Final = 1_000
-_LONGEST_WORD: Final = 60
-_ONE_WORD: Final = re.compile(r"[A-Za-z]+(?:[_-][A-Za-z]+)+|[A-Z][a-z]+(?:[A-Z][a-z]+)+")
-_NAMES: Final = frozenset(
-    ("name", "dataset", "data", "task", "env", "domain", "topic", "subset", "skill")
-)
 _LONGEST_TEXT: Final = 300
 """Under a key that says nothing."""
-_WORD: Final = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+")
-
-_TABLE: Final = tomllib.loads(
-    resources.files(__name__.rpartition(".")[0])
-    .joinpath("key_words.toml")
-    .read_text(encoding="utf-8")
-)
-_WHO: Final[Mapping[str, Cause]] = {
-    word: cause for cause, text in _TABLE.pop("who").items() for word in text.split()
-}
-_WORDS_OF: Final = {name: frozenset(text.split()) for name, text in _TABLE.items()}
-_FAILURE, _FAILED, _HEALTH = (_WORDS_OF[name] for name in ("failure", "failed", "healthy"))
+_FAILURE, _FAILED, _HEALTH = (WORDS_OF[name] for name in ("failure", "failed", "healthy"))
 _MEASURE, _OF_THE_ANSWER, _SERVICES, _CONTENT = (
-    _WORDS_OF[name] for name in ("measure", "of_the_answer", "services", "content")
+    WORDS_OF[name] for name in ("measure", "of_the_answer", "services", "content")
 )
-_STATUS, _HARNESS, _NOTES = (_WORDS_OF[name] for name in ("status", "harness", "notes"))
-_BAD_STATUS, _NO_FAILURE = _WORDS_OF["bad_status"], _WORDS_OF["no_failure"]
-_JUDGES: Final = frozenset(word for word, cause in _WHO.items() if cause == "judge")
+_STATUS, _HARNESS, _NOTES = (WORDS_OF[name] for name in ("status", "harness", "notes"))
+_BAD_STATUS, _NO_FAILURE = WORDS_OF["bad_status"], WORDS_OF["no_failure"]
+_JUDGES: Final = frozenset(word for word, cause in WHO.items() if cause == "judge")
 _EMPTY: Final = frozenset(
     (
         *(
@@ -86,24 +69,18 @@ _MAY_HOLD: Final = re.compile(r'"\w*(?:error|exc|fail|abort|crash|exit|status|ma
 
 
 @lru_cache(maxsize=4096)
-def words_of(name: str) -> tuple[str, ...]:
-    """The words of a key in snake, kebab or camel case, in small letters."""
-    return tuple(word.lower() for word in _WORD.findall(name))
-
-
-@lru_cache(maxsize=4096)
 def _says(key: str) -> _Says:
     """What a value under a key may say of a failure."""
     words = {*words_of(key)}
     is_exit = words & {"exitcode", "returncode"} or ("code" in words and words & {"exit", "return"})
-    is_exit = is_exit or (words_of(key)[-1:] == ("exit",) and words & _WHO.keys())
+    is_exit = is_exit or (words_of(key)[-1:] == ("exit",) and words & WHO.keys())
     if is_exit or ("status" in words and words & {"code", "http"}):
         return "nothing" if words & (_OF_THE_ANSWER - {"code"}) else "code"
     if _is_flag(words):
         return "flag"
     if words & (_FAILURE | _FAILED):
         return _of_failure_key(words)
-    if words & _HEALTH and words & _WHO.keys() and not words & (_JUDGES - {"judge", "verifier"}):
+    if words & _HEALTH and words & WHO.keys() and not words & (_JUDGES - {"judge", "verifier"}):
         return "health"
     if words & _JUDGES and words & _NOTES:
         return "note"
@@ -119,7 +96,7 @@ def _of_failure_key(words: set[str]) -> _Says:
         return "note"
     if words & _FAILURE:
         return "failure"
-    return "failure" if words & (_WHO.keys() | _HARNESS) else "nothing"
+    return "failure" if words & (WHO.keys() | _HARNESS) else "nothing"
 
 
 def _is_flag(words: set[str]) -> bool:
@@ -143,8 +120,8 @@ def failure_of_fields(texts: Mapping[str, str], extras: Mapping[str, Any]) -> st
 
 
 def _surer(known: str | None, other: str | None) -> str | None:
-    """What another field says where what is known is a word: aborted with an exception has a reason. Beside
-    such a word a note says why, in whatever words.
+    """What another field says where what is known is a word: aborted with an exception has a reason.
+    Beside such a word a note says why, in whatever words.
     """
     if not known or not other or not (word := _SAYS_THAT_ALONE.match(known)):
         return known or other
@@ -184,8 +161,7 @@ def _asked_values(key: str, values: Values) -> Values | None:
         value
         if type(value) is dict
         or (
-            may
-            and (_is_json(value) or _speaks_of_failure(value) or _is_word_of_failure(key, value))
+            may and (_is_json(value) or _speaks_of_failure(value) or is_word_of_failure(key, value))
         )
         else None
         for value, may in zip(values, may_speak, strict=True)
@@ -258,7 +234,7 @@ def _hits(
             if inner is not None:
                 yield from _hits(inner, here, depth + 1)
             elif says == "nothing" and (
-                _speaks_of_failure(value) or _is_word_of_failure(key, value)
+                _speaks_of_failure(value) or is_word_of_failure(key, value)
             ):
                 yield "note", recorded(NOTED, _written(here, value))
 
@@ -290,19 +266,6 @@ def _speaks_of_failure(value: object) -> bool:
     return is_text and _MAY_FAIL.search(str(value)) is not None
 
 
-def _is_word_of_failure(key: str, value: object) -> bool:
-    """Whether it is one word, such as judge_failure, that says who failed; of a task it may be the name."""
-    if not isinstance(value, str) or len(value) > _LONGEST_WORD or not _ONE_WORD.fullmatch(value):
-        return False
-    words = {*words_of(value)}
-    return bool(
-        words & (_FAILURE | _FAILED)
-        and words & _WHO.keys()
-        and not words & _NO_FAILURE
-        and not {*words_of(key)} & _NAMES
-    )
-
-
 def _written(path: Sequence[str], text: object) -> str:
     return f"{'.'.join(path)}={' '.join(str(text).split())}"
 
@@ -311,7 +274,7 @@ def _who(path: Sequence[str], text: str = "") -> Cause | None:
     """Of whom the nearest key speaks, or a text of a few words."""
     for name in (text, *reversed(path)):
         for word in words_of(name):
-            if (cause := _WHO.get(word)) is not None:
+            if (cause := WHO.get(word)) is not None:
                 return cause
     return None
 

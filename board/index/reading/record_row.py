@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final, cast
 
 import pyarrow as pa
@@ -20,17 +20,17 @@ from board.core.tokens.vocabulary import Vocabulary, id_texts
 from board.errors import RecordError
 from board.formats.columns import FieldColumns, Values
 from board.formats.failures.any_field import failure_of_fields, failures_of_columns
-from board.formats.answered_calls import (
+from board.formats.messages import message_text, message_texts, role_texts
+from board.formats.number_arrays import (
+    first_values,
+    last_values,
+)
+from board.formats.outputs.answered_calls import (
     AnsweredCall,
     ToolOutputs,
     tool_outputs,
     tool_outputs_in_text,
     tool_outputs_in_texts,
-)
-from board.formats.messages import message_text, message_texts, role_texts
-from board.formats.number_arrays import (
-    first_values,
-    last_values,
 )
 from board.index import segments
 from board.index.reading import own_tokens

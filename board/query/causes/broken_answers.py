@@ -31,7 +31,10 @@ _LEAST: Final = 4
 """Calls that got it in one rollout and another answer in another, and prompts that end with it."""
 _LEAST_ROLLOUTS: Final = 2
 """That end with it."""
-_OF_THE_CALL: Final = "(?i)not found|no such|does ?n.t exist|does not exist|unknown|invalid|\\b40[04]\\b|FAILED|assert|denied"
+_OF_THE_CALL: Final = (
+    "FAILED |(?i:not found|no such|does ?n.t exist|does not exist|unknown|invalid|assert|denied"
+    "|\\b40[04]\\b)"
+)
 """What says what was wrong with a call, which may be another one of the same shape."""
 _LEAST_COVERED: Final = 0.3
 """Of the rollouts that got it at first, the share whose call others got another answer to."""
@@ -57,31 +60,33 @@ def broken_answers(view: str, names: Collection[str], earned: Earned) -> str:
     calls, shapes, answers, ending = map(quoted, (CALLS, CALL_SHAPES, ANSWERS, LAST_OUTPUT_KEY))
     is_paid = f"coalesce({earned.is_paid}, false)"
     return f"""
-        WITH answers AS (
+        WITH endings AS (
+            SELECT {ending} AS ending, count(*) AS ended, count(DISTINCT {PROMPT_KEY}) AS prompts,
+                count(*) FILTER ({is_paid}) AS paid, min({quoted(LAST_OUTPUT)}) AS text
+            FROM {view} WHERE {ending} IS NOT NULL GROUP BY ALL
+            HAVING ended >= {_LEAST_ROLLOUTS}),
+        asked AS (
+            SELECT DISTINCT {PROMPT_KEY} FROM {view}
+            WHERE {ending} IN (SELECT ending FROM endings WHERE paid = 0)),
+        answers AS (
             SELECT prompt, call, shape, ending, count(*) AS rollouts, count(*) FILTER (is_paid) AS paid
             FROM (SELECT {PROMPT_KEY} AS prompt, {is_paid} AS is_paid, unnest({calls}) AS call,
                     unnest({shapes}) AS shape, unnest({answers}) AS ending
-                FROM {view} WHERE {calls} IS NOT NULL)
+                FROM {view} WHERE {calls} IS NOT NULL AND {PROMPT_KEY} IN (FROM asked))
             GROUP BY ALL),
         by_call AS ({_differing("call")}),
         by_shape AS ({_differing("shape")}),
         first AS (SELECT ending, sum(rollouts) AS first FROM answers GROUP BY ending),
-        endings AS (
-            SELECT {ending} AS ending, count(*) AS ended, count(DISTINCT {PROMPT_KEY}) AS prompts,
-                count(*) FILTER ({is_paid}) AS paid,
-                min({quoted(LAST_OUTPUT)}) AS text
-            FROM {view} WHERE {ending} IN (SELECT ending FROM by_shape) GROUP BY ALL
-            HAVING ended >= {_LEAST_ROLLOUTS}),
         tested AS (
-            SELECT *, regexp_matches(text, '{SPEAKS_OF_ERROR}') AS speaks_of_error,
-                ended * ln(1 - others_paid / (others + 1)) AS chance,
+            SELECT *, ended * ln(1 - others_paid / (others + 1)) AS chance,
                 calls + prompts >= {_LEAST} AND prompts > 1 AS is_common
             FROM by_call JOIN endings USING (ending)),
+        common AS (SELECT count(*) AS looked_at FROM endings WHERE prompts > 1),
         together AS (
-            SELECT count(*) AS answers, count(*) FILTER (paid = 0) AS unpaid,
+            SELECT greatest(any_value(looked_at), count(*)) AS answers, count(*) AS unpaid,
                 lgamma(answers + 1) - lgamma(unpaid + 1) - lgamma(answers - unpaid + 1)
-                    + sum(chance) FILTER (paid = 0) AS chance_together
-            FROM tested WHERE is_common),
+                    + sum(chance) AS chance_together
+            FROM tested CROSS JOIN common WHERE is_common AND paid = 0),
         found AS (
             SELECT ending, calls, prompts, ended, CASE WHEN prompts > 1
                     AND chance_together < {_CHANCE} AND chance < {_CHANCE_OF_ONE}

@@ -27,8 +27,9 @@ _LONGEST: Final = 0.9
 """As long as this share of those that end with an answer are: beyond it may be a budget."""
 _LENGTHS: Final = ("turns", "response_chars", "response_tokens")
 _BY_POLICY: Final = (
-    "(?i)invalid|illegal|format|pars(?:e|ing)|malformed|syntax|unknown (?:tool|action|function)|repeat|loop"
-    "|no (?:tool|action|answer)|gave up|limit|budget|time.?out|timed out|too (?:many|long)|max|上限|límite|límite|предел|лимит"
+    "(?i)invalid|illegal|format|pars(?:e|ing)|malformed|syntax|unknown (?:tool|action|function)|repeat"
+    "|loop|no (?:tool|action|answer)|gave up|limit|budget|time.?out|timed out|too (?:many|long)|max"
+    "|上限|límite|предел|лимит"
 )
 """What a harness says that ends a rollout for what the policy did, or for a limit."""
 _KIND: Final = f"split_part({quoted(ENDS)}, ': ', 1)"
@@ -40,8 +41,8 @@ _SAID: Final = {
 
 @dataclass(frozen=True, slots=True)
 class EarlyEnds:
-    """kinds: of ends that tell of a failure where a rollout is no longer than longest. length: SQL for how
-    long one is, and in what that is counted.
+    """kinds: of ends that tell of a failure where a rollout is no longer than longest. length: the column
+    of how long one is.
     """
 
     kinds: tuple[str, ...]
@@ -61,21 +62,22 @@ def early_ends(
     )
     # Who has as many turns as anybody may have had all that there are.
     most = f"least({{0}}, max({length}) - 1)" if length == "turns" else "{0}"
-    (found,) = read(f"""
+    usual = f"quantile_cont({length}, {_LONGEST}) FILTER ({_KIND} = 'answer')"
+    (counts,) = read(f"""
         SELECT count(*) AS rollouts, count(*) FILTER ({earned.is_paid}) AS paid,
             count(*) FILTER ({_KIND} = 'answer') AS answers,
-            {most.format(f"quantile_cont({length}, {_LONGEST}) FILTER ({_KIND} = 'answer')")} AS longest, {ends}
+            {most.format(usual)} AS longest, {ends}
         FROM {view}""").to_pylist()
-    if found["answers"] < _LEAST or found["longest"] is None:
+    if counts["answers"] < _LEAST or counts["longest"] is None:
         return None
-    kinds = tuple(kind for kind in _SAID if found[kind] <= _EXCEPTIONS * found["paid"])
-    longest = float(found["longest"])
+    kinds = tuple(kind for kind in _SAID if counts[kind] <= _EXCEPTIONS * counts["paid"])
+    longest = float(counts["longest"])
     counted = ", ".join(
         f"count(*) FILTER ({_KIND} = '{kind}' AND {length} <= {longest!r}) AS {kind}"
         for kind in kinds
     )
     (early,) = read(f"SELECT {counted} FROM {view}").to_pylist() if kinds else ({},)
-    least = max(_LEAST_EARLY, _LEAST_EARLY_SHARE * found["rollouts"])
+    least = max(_LEAST_EARLY, _LEAST_EARLY_SHARE * counts["rollouts"])
     kinds = tuple(kind for kind in kinds if early[kind] >= least)
     return EarlyEnds(kinds, length, longest) if kinds else None
 
@@ -84,9 +86,10 @@ def early_end_cases(early: EarlyEnds) -> Iterator[tuple[str, str, str]]:
     """SQL for cause, evidence and when it is one, of a rollout that was not paid."""
     for kind in early.kinds:
         cause, said = _SAID[kind]
-        by = f"{quoted(ENDS)}"
-        evidence = f"left('{said}, after ' || {early.length} || ' {early.length}: ' || {by}, {MOST_CHARACTERS})"
+        ends = quoted(ENDS)
+        after = f"'{said}, after ' || {early.length} || ' {early.length}: ' || {ends}"
+        evidence = f"left({after}, {MOST_CHARACTERS})"
         when = f"{_KIND} = '{kind}' AND {early.length} <= {early.longest!r}"
         if kind == "harness":
-            when += f" AND NOT regexp_matches({by}, '{_BY_POLICY}')"
+            when += f" AND NOT regexp_matches({ends}, '{_BY_POLICY}')"
         yield f"'{cause}'", evidence, when

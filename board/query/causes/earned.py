@@ -63,7 +63,7 @@ def earned_in(read: Callable[[str], pa.Table], view: str, names: Collection[str]
         table = read(f"""
             SELECT {value} AS value, count(*) AS rollouts FROM {view} GROUP BY value
             HAVING isfinite(value) ORDER BY rollouts DESC, value DESC LIMIT {_MOST_VALUES}""")
-        counts = dict(zip(table["value"].to_pylist(), table["rollouts"].to_pylist(), strict=True))
+        counts = {row["value"]: row["rollouts"] for row in table.to_pylist()}
     rule = right_rule("reward", counts, ends["scored"])
     if math.isnan(rule.right_from):
         return Earned(value, max(low, 0.0), said)
@@ -74,7 +74,7 @@ def earned_in(read: Callable[[str], pa.Table], view: str, names: Collection[str]
 def _value(read: Callable[[str], pa.Table], view: str, names: Collection[str]) -> tuple[str, str]:
     """SQL for what a rollout earned, and its name in evidence."""
     if "reward" in names:
-        return f"nullif(reward, 'nan'::DOUBLE)", "reward"
+        return "nullif(reward, 'nan'::DOUBLE)", "reward"
     stored = sorted(name for name in names if name.startswith(NUMBER + REWARD_PART))
     if not stored:
         return "", ""

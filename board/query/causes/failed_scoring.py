@@ -34,8 +34,8 @@ def masked_note() -> str:
 
 
 def unscored_prompts(view: str, names: Collection[str], earned: Earned) -> str:
-    """SQL for (prompt): those of which some rollouts have no reward and more have one; empty where none is
-    recorded.
+    """SQL for (prompt): those of which some rollouts have no reward and more have one; empty where none
+    is recorded.
     """
     if not earned.value or PROMPT_KEY not in names:
         return ""

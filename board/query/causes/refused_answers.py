@@ -1,7 +1,7 @@
 """Notes that go with answers which others of the prompt were paid for.
 
-A verdict depends on the answer. Where a note goes with right answers as with wrong ones, and the run's other
-unpaid rollouts gave answers that nobody was paid for, who should have judged did not.
+A verdict depends on the answer. Where a note goes with right answers as with wrong ones, and the run's
+other unpaid rollouts gave answers that nobody was paid for, who should have judged did not.
 """
 
 from __future__ import annotations

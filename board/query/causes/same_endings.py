@@ -30,9 +30,10 @@ none is no chance.
 _CHANCE: Final = math.log(1e-6)
 """That prompts lie on one rank alone by chance."""
 SPEAKS_OF_ERROR: Final = (
-    "(?i)err(?:or|eur|o\\b)|exception|fail|time.?d? ?out|unavailab|unreach|overload|refused|denied|crash|abort"
-    "|killed|lost|gone|dead|cannot|could not|unable|not (?:respond|ready|running|found|start|connect|checked)"
-    "|no (?:space|route|license|response|longer)|exceeded|expired|reset|closed|broken|\\b5\\d\\d\\b"
+    "(?i)err(?:or|eur|o\\b)|exception|fail|time.?d? ?out|unavailab|unreach|overload|refused|denied|crash"
+    "|abort|killed|lost|gone|dead|cannot|could not|unable|not (?:respond|ready|running|found|start)"
+    "|not (?:connect|checked)|no (?:space|route|license|response|longer)|exceeded|expired|reset"
+    "|closed|broken|\\b5\\d\\d\\b"
     "|fehl|nicht (?:erreich|verf|gefunden|start)|abgebrochen|échou|échec|indispo|injoign|impossible"
     "|no disponible|fall[oó]|caíd|tiempo|falh|indispon|erro |tempo |não "
     "|ошибк|сбой|не отвеча|недоступ|не удал|错误|失败|超时|异常|不可用|无法|繁忙|失联"

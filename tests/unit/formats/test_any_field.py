@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 from read_formats import run_of
 
 from board.core.failures.causes import CAUSES, NOTED
-from board.formats.failures.any_field import failure_in, failures_of_columns, words_of
+from board.formats.failures.any_field import failure_in, failures_of_columns
+from board.formats.failures.key_words import words_of
 
 FAILED: list[tuple[dict[str, Any], str]] = [
     ({"error": "ConnectionResetError: x"}, "?"),

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from board.formats.answered_calls import tool_outputs_in_text, tool_outputs_in_texts
+from board.formats.outputs.answered_calls import tool_outputs_in_text, tool_outputs_in_texts
 
 MARKED = (
     "<tool_response>\n{}\n</tool_response>",

@@ -12,8 +12,8 @@ from typing import Any, Final
 import orjson
 
 from board.core.texts.messages import as_fields, tool_calls
-from board.formats.last_outputs import TAIL, output_places, outputs_in
 from board.formats.messages import message_text
+from board.formats.outputs.last_outputs import TAIL, output_places, outputs_in
 
 ANSWER, CALL, OUTPUT, HARNESS = "answer", "call", "output", "harness"
 _CUT: Final = 200
@@ -35,8 +35,8 @@ _TAGGED: Final = re.compile(
 
 
 def end_of(messages: Sequence[Mapping[str, Any]]) -> str | None:
-    """Of a conversation: ANSWER, CALL, OUTPUT, or HARNESS with what it says; None where there is no turn of
-    the model, or no tool.
+    """Of a conversation: ANSWER, CALL, OUTPUT, or HARNESS with what it says; None where there is no turn
+    of the model, or no tool.
     """
     roles = [message.get("role") for message in messages]
     if "assistant" not in roles:

@@ -27,8 +27,8 @@ def call_shape(call: str, prompt: str) -> str:
     prompt = prompt[:_MOST_OF_PROMPT].lower()
     terms = {*_TERM.findall(prompt)}
 
-    def mark(found: re.Match[str]) -> str:
-        term = found[0]
+    def mark(match: re.Match[str]) -> str:
+        term = match[0]
         # A piece of a number or an id is another one.
         is_long = (len(term) >= _LONG and term.isalpha()) or not term.isascii()
         return _MARK if term in terms or (is_long and term in prompt) else term
@@ -42,5 +42,5 @@ def is_echo(call: str, output: str) -> bool:
     """
     if _HERE.search(output) and _HERE.search(call):
         return True
-    quoted = (found[1] for pattern in _QUOTED for found in pattern.finditer(call))
+    quoted = (match[1] for pattern in _QUOTED for match in pattern.finditer(call))
     return any(" " in text and text in output for text in quoted)

@@ -58,7 +58,7 @@ _IN_TEXT: Final = re.compile(
     r"|<\|im_start\|>(?:tool|ipython|environment|observation)\n.*?<\|im_end\|>"
     r"|<\|start_header_id\|>(?:tool|ipython)<\|end_header_id\|>.*?<\|eot_id\|>"
     r"|\[TOOL_RESULTS\].*?\[/TOOL_RESULTS\]"
-    r"|\[(?:[Tt]ool|TOOL|[Oo]bs|OBS|[Ee]nv|ENV|[Oo]utput|OUTPUT|[Rr]esult|RESULT)[^\]\n]{0,40}\]"
+    r"|\[(?:[Tt]ool|TOOL|[Oo]bs|OBS|[Ee]nv|ENV|[Oo]utput|OUTPUT|[Rr]esult|RESULT)(?![^\]\n]*(?i:call))[^\]\n]{0,40}\]"
     r"(?<!TOOL_RESULTS\])(?<!TOOL_CALLS\]).*?(?=\n\[|\n(?:Thought|Action|Final|Answer)|\Z)"
     rf"|>(?<=^>)>> \{{[^\n]*\}}\n[^\n]*|{_LABELLED}",
     re.DOTALL | re.MULTILINE,
@@ -199,8 +199,8 @@ def outputs_in(text: str) -> Iterator[re.Match[str]]:
 
 
 def without_tags(output: re.Match[str]) -> str:
-    """What an output in a text says; where nothing marks its end, its first line, or all with a traceback:
-    what follows may be the model's.
+    """What an output in a text says; where nothing marks its end, its first line, or all with a
+    traceback: what follows may be the model's.
     """
     text = _TAGS.sub("", output[0]).strip()
     if _TRACEBACK in text or not _OPEN_END.match(output[0]):

@@ -1,7 +1,7 @@
 """The first calls of tools in a rollout and what each was answered.
 
-After the same calls of the same prompt a tool should answer alike in every rollout. Where it does not, the
-tool is to blame and not the policy, in whatever words.
+After the same calls of the same prompt a tool should answer alike in every rollout. Where it does not,
+the tool is to blame and not the policy, in whatever words.
 """
 
 from __future__ import annotations
@@ -15,8 +15,9 @@ from typing import Any, Final
 import orjson
 
 from board.core.texts.messages import tool_calls
-from board.formats.call_shapes import call_shape, is_echo
-from board.formats.last_outputs import (
+from board.formats.messages import message_text
+from board.formats.outputs.call_shapes import call_shape, is_echo
+from board.formats.outputs.last_outputs import (
     TAIL,
     LastOutput,
     call_in,
@@ -28,8 +29,7 @@ from board.formats.last_outputs import (
     short_output,
     without_tags,
 )
-from board.formats.messages import message_text
-from board.formats.rollout_end import end_in_text, end_of
+from board.formats.outputs.rollout_end import end_in_text, end_of
 
 _HEAD: Final = 6_000
 """Characters of a response that are looked at."""
@@ -47,9 +47,9 @@ _SAYS_WHAT: Final = re.compile(r"\w\W+\w")
 
 @dataclass(frozen=True, slots=True)
 class AnsweredCall:
-    """call: the tool and its arguments as one text; shape: see call_shape. output: what it answered, masked,
-    its first 300 characters; where that has no word, not masked: results that are numbers have nothing in
-    common.
+    """call: the tool and its arguments as one text; shape: see call_shape. output: what it answered,
+    masked, its first 300 characters; where that has no word, not masked: results that are numbers have
+    nothing in common.
     """
 
     call: str

@@ -1,0 +1,1 @@
+"""What tools answered in a rollout, and what it ends with."""
