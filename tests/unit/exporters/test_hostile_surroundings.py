@@ -48,7 +48,7 @@ READABLE = orjson.Fragment(b'{"good": 1}')
         *(ENCODED, [{"a": ENCODED}], Holder(ENCODED), MappingProxyType({"a": [ENCODED]})),
         orjson.Fragment("NaN"),
     ],
-    ids=repr,
+    ids=("alone", "in a list", "in a dataclass", "in a mapping", "not finite"),
 )
 def test_what_says_of_itself_that_it_is_json_is_not_taken_at_its_word(tmp_path, odd):
     with RolloutExporter(tmp_path, strict=False) as exporter:
