@@ -105,9 +105,9 @@ def changed_phrases(
     has = np.zeros((len(said), len(first)))
     for row, places in enumerate(said.values()):
         np.add.at(has[row], group_of[places], 1)
-    found = _beyond_chance(has, np.bincount(group_of), stage_of_group)
+    ends_of = _beyond_chance(has, np.bincount(group_of), stage_of_group)
     changes: list[Changed] = []
-    for (phrase, places), ends in zip(said.items(), found, strict=True):
+    for (phrase, places), ends in zip(said.items(), ends_of, strict=True):
         if ends is not None:
             shares = divided(np.bincount(steps[places], minlength=len(texts)), sizes)
             changes.append(Changed(phrase, tuple(shares.tolist()), *ends))
@@ -147,14 +147,16 @@ def _beyond_chance(
     """
     count = int(stages.max()) + 1
     rng = np.random.default_rng(SEED)
-    spread = np.sqrt(((has - np.outer(has.sum(axis=1) / sizes.sum(), sizes)) ** 2).sum(axis=1))
+    deviation = np.sqrt(((has - np.outer(has.sum(axis=1) / sizes.sum(), sizes)) ** 2).sum(axis=1))
 
     def shares_of(of: IntArray) -> FloatArray:
         member = np.equal.outer(of, np.arange(count)).astype(np.float64)
         return has @ member / (sizes @ member)
 
     def changes_of(shares: FloatArray) -> FloatArray:
-        return np.divide(np.ptp(shares, axis=1), spread, out=np.zeros(len(has)), where=spread > 0)
+        return np.divide(
+            np.ptp(shares, axis=1), deviation, out=np.zeros(len(has)), where=deviation > 0
+        )
 
     largest = [float(changes_of(shares_of(rng.permutation(stages))).max()) for _ in range(SHUFFLES)]
     shares = shares_of(stages)
