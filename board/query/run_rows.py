@@ -1,11 +1,11 @@
 """The rollouts of a run as SQL over its index: which of its rows count, in which order, and how many.
 
-The view `stored` has the rows as the index has them, of which a run makes statements, one over the
-other: `current` leaves out what a resumed training wrote again, `visible` further copies of a rollout,
-too. `view` joins the rows of several logs, and has the `position` of each in its step: its index.
+The view `stored` has the rows as the index has them. Over it, `current` leaves out what a resumed
+training wrote again, `visible` further copies of a rollout, too. `view` joins the rows of several logs,
+and has the `position` of each in its step: its index.
 
-All have the columns `file` (number in the run), `file_id`, `path`, `side` (number of its log among those
-that are joined), `rank` (of the file's header where the row has none) and `part` (0 where there is none).
+All have the columns `file` (number in the run), `file_id`, `path`, `side` (of joined logs), `rank` (of
+the file's header where the row has none) and `part` (0 where there is none).
 """
 
 from __future__ import annotations
@@ -49,9 +49,8 @@ _LAST: Final = np.iinfo(np.int64).max
 
 
 class RunRows:
-    """The rollouts of a whole run. columns: of its table of rollouts; files: those of the run.
-
-    `manifest` names the segments. Whatever asks the index raises BrokenIndexError.
+    """The rollouts of a whole run. columns: of its table; files: those of the run. `manifest` names the
+    segments. Whatever asks the index raises BrokenIndexError.
 
     Args:
         database: that its views are in; None: the one of all runs below the root.
