@@ -298,7 +298,7 @@ def test_runs_with_equal_beginnings_stay_apart(open_app, tmp_path):
     assert [line["name"] for line in card["chart"]["lines"]] == ["…seed1", "…seed2"]
     ends = next(frame.value for frame in app.dataframe if "gap 1" in frame.value).iloc[0]
     assert ends["run 0"].startswith("0.35")
-    assert ends["run 1"].startswith("0.70")
+    assert ends["run 1"].startswith("0.7")
     assert ends["gap 1"].startswith("+0.35")
     settings = next(frame.value for frame in app.dataframe if "setting" in frame.value)
     assert settings[["run 0", "run 1"]].iloc[0].tolist() == ["1", "2"]

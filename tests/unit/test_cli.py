@@ -470,6 +470,7 @@ def test_a_missing_package_is_named_with_the_command_that_installs_it(
     run_folder, monkeypatch, call
 ):
     monkeypatch.setitem(sys.modules, "streamlit", None)
+    monkeypatch.delitem(sys.modules, "board.server", raising=False)
     assert 'pip install "rollout-board[board]"' in refuses(call, "serve", run_folder)
 
 

@@ -169,18 +169,27 @@ def _relations(
         known: BoolArray = np.isfinite(values) & np.isfinite(other)
         if name == of or known.sum() < _LEAST_CORRELATED:
             continue
-        x, y = values[known] - values[known].mean(), other[known] - other[known].mean()
+        x, y = _centred(values[known]), _centred(other[known])
         deviations = float(np.sqrt((x @ x) * (y @ y)))
         if deviations > 1e-9 * len(x):
             r = float(np.clip(x @ y / deviations, -_MOST_CERTAIN, _MOST_CERTAIN))
             yield (name, of), float(np.arctanh(r))
 
 
+def _centred(values: FloatArray) -> FloatArray:
+    """Values less their mean, in units of the largest, of which no square is too large."""
+    largest = float(np.abs(values).max())
+    scaled = values / largest if largest else values
+    return scaled - scaled.mean()
+
+
 def _between(rewards: FloatArray, groups: IntArray) -> float:
     """The part of the variance of rewards that lies between the means of groups."""
     known = np.isfinite(rewards) & (groups >= 0)
-    own = rewards[known]
-    if len(own) < _LEAST_CORRELATED or own.std() == 0:
+    if known.sum() < _LEAST_CORRELATED:
+        return float("nan")
+    own = _centred(rewards[known])
+    if not own.any():
         return float("nan")
     _, of = np.unique(groups[known], return_inverse=True)
     counts = np.bincount(of)
