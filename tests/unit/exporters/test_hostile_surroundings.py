@@ -158,17 +158,23 @@ def test_a_handler_of_the_log_that_raises_stops_nothing(tmp_path):
 
 
 @pytest.fixture
-def alarm(monkeypatch):
-    """Has a function called by SIGALRM, many times a second, until the test ends."""
-    before = signal.getsignal(signal.SIGALRM)
+def alarm():
+    """Has a function called by a signal after each millisecond of work, until the test ends: never within
+    itself, however slow it is, and not by SIGALRM, which ends tests that hang.
+    """
+    before = signal.getsignal(signal.SIGVTALRM)
 
     def start(handler: Callable[[], None]) -> None:
-        signal.signal(signal.SIGALRM, lambda *_: handler())
-        signal.setitimer(signal.ITIMER_REAL, 1e-3, 7e-4)
+        def call(*_: object) -> None:
+            handler()
+            signal.setitimer(signal.ITIMER_VIRTUAL, 1e-3)
+
+        signal.signal(signal.SIGVTALRM, call)
+        signal.setitimer(signal.ITIMER_VIRTUAL, 1e-3)
 
     yield start
-    signal.setitimer(signal.ITIMER_REAL, 0)
-    signal.signal(signal.SIGALRM, before)
+    signal.setitimer(signal.ITIMER_VIRTUAL, 0)
+    signal.signal(signal.SIGVTALRM, before)
 
 
 @pytest.mark.parametrize("mode", ["thread", "sync"])
@@ -189,7 +195,7 @@ def test_a_signals_handler_may_log_in_the_middle_of_a_call(tmp_path, mode, alarm
     end = time.monotonic() + 1
     while time.monotonic() < end:
         log(1)
-    signal.setitimer(signal.ITIMER_REAL, 0)
+    signal.setitimer(signal.ITIMER_VIRTUAL, 0)
     exporter.close()
     written = samples(tmp_path)
     assert len({sample["step"] for sample in written}) == 2
