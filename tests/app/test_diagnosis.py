@@ -124,25 +124,25 @@ def test_a_metric_of_rollouts_ranks_rollouts_and_says_why_no_tokens(open_app, lo
 def test_findings_are_listed_worst_first_with_their_places(open_app):
     app = open_app(SAMPLES, "findings", run="grpo_reward_hack")
     shown = words(app)
-    assert shown.index("Responses are cut off") < shown.index("Responses get longer but not better")
+    assert shown.index("Responses are cut off") < shown.index("Sampler and trainer disagree")
     assert "1 of 32 (3.1 %) rollouts read of step" in shown
     assert "92.5 % of rollouts · threshold 25 % of rollouts" in shown
     assert "leads to follow" in shown.lower()
     assert "index=18" in links(app)["step 98, rollout 18"]
     assert "sort=is_truncated&desc=1" in links(app)["Rollouts, step 98"]
     assert "groups_id=s98g2" in links(app)["Groups, step 98"]
-    assert "mismatch_measure=multiplicative" in links(app)["Mismatch, step 99"]
+    assert "mismatch_measure=multiplicative" in links(app)["Mismatch, step 54"]
     assert "3,200 rollouts of" in shown
     copied = app.code[0].value
-    assert copied.count("· rule ") - copied.count("· rule change") == 8
+    assert copied.count("· rule ") - copied.count("· rule change") == 6
     app = open_app(SAMPLES, "findings", run="grpo_reward_hack", findings_severity="severe")
-    assert "Responses get longer but not better" not in "\n".join(m.value for m in app.markdown)
+    assert "Sampler and trainer disagree" not in "\n".join(m.value for m in app.markdown)
 
 
 def test_a_muted_finding_leaves_the_list_until_it_is_brought_back(open_app, monkeypatch, tmp_path):
     monkeypatch.setenv("ROLLOUT_BOARD_CACHE", str(tmp_path))
     app = open_app(SAMPLES, "findings", run="grpo_reward_hack")
-    title = "Responses get longer but not better"
+    title = "Sampler and trainer disagree"
     mute = next(b for b in app.button if b.key.startswith("mute_") and title in b.key)
     mute.click().run()
     cards = [m.value for m in app.markdown]

@@ -193,7 +193,9 @@ def test_what_a_page_fills_in_stays_out_of_the_url_and_off_other_pages(open_app,
         assert_sound(app)
         assert query(app) == link | with_part(page, {})[1], page
         for at, (name, value) in filled.items():
-            assert (choice(app, name) == value) == (page == at)
+            # Another part of the same page may keep it.
+            if page == at or with_part(page, {})[0] != at:
+                assert (choice(app, name) == value) == (page == at)
 
 
 # What no page can mean.

@@ -148,7 +148,8 @@ def _is_reward(series: Series) -> bool:
 def _title(event: Event) -> str:
     series, own = event.first
     name = series.words[:1].upper() + series.words[1:_LONGEST_NAME]
-    of = f" of {series.scope} {series.value}" if series.scope else ""
+    # A scope without a value, as kinds of token have, is in the words already.
+    of = f" of {series.scope} {series.value}" if series.value else ""
     if own.kind == "slope":
         return f"{name}{of} begins to {'fall' if own.after < own.before else 'grow'}"
     if own.kind == "spread":
@@ -164,7 +165,7 @@ def _sentence(event: Event) -> str:
     named = [_change_words(pairs) for pairs in [*sayings.values()][:_MOST_NAMED]]
     more = len(sayings) - len(named)
     words = "; ".join(named) + (f"; and {more} more" if more > 0 else "")
-    still = [series.words.lower() for series in event.still][:_MOST_NAMED]
+    still = [series.words for series in event.still][:_MOST_NAMED]
     if still:
         listed = " and ".join(filter(None, (", ".join(still[:-1]), still[-1])))
         words += f"; {listed} {'does' if len(still) == 1 else 'do'} not move"

@@ -50,7 +50,7 @@ def series_of(run: Run, steps: IntArray) -> list[Series]:
     for name in metrics:
         stem = f"{base_name(name)}_std"
         if stem in table and name in ("reward", *reward_parts(metrics), *_BY_SCOPE):
-            words = f"spread of {rollout_metric(name).label.lower()} within a step"
+            words = f"spread of {rollout_metric(name).label} within a step"
             values = table[stem].to_numpy(np.float64, na_value=np.nan)
             series.append(Series(stem, words, values, name))
     return series
