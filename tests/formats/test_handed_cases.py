@@ -177,7 +177,7 @@ def test_images_that_the_trainer_did_not_see_are_a_severe_mismatch(case):
     assert (severe.rule, severe.severity) == ("mismatch", "severe")
     assert (severe.first_step, severe.last_step) == (1, 6)
     assert "drift" not in f"{severe.title} {severe.text}".lower()
-    assert {one.position for one in severe.evidence} == {5}  # a colour
+    assert {one.token for one in severe.evidence} == {5}  # a colour
 
 
 @of_case("14_resumed_metrics")

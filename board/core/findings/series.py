@@ -107,8 +107,15 @@ _LEAST: Final = 0.2
 
 
 def _is_worth_telling(series: Series, change: Change) -> bool:
-    """Whether a change is more than a detail: a count that was 7.9 and is 8 is nothing."""
+    """Whether a change is more than a detail: a count that was 7.9 and is 8 is nothing. Slopes are told
+    where they are no counter's, and where less is not what one hopes for: a policy that learns makes
+    much less by and by.
+    """
     moved = abs(change.after - change.before)
+    if change.kind == "slope" and (
+        _is_counter(series) or (change.after < change.before and series.better != "up")
+    ):
+        return False
     is_mean = series.name == series.column and not series.scope
     if change.kind == "spread":
         return max(change.before, change.after) >= _TIMES * min(change.before, change.after)
@@ -116,6 +123,12 @@ def _is_worth_telling(series: Series, change: Change) -> bool:
         return True
     size = max(abs(change.before), abs(change.after))
     return moved >= max(_LEAST * size, series.least)
+
+
+def _is_counter(series: Series) -> bool:
+    """Whether it never falls: an epoch, tokens seen so far."""
+    known = series.values[np.isfinite(series.values)]
+    return bool((np.diff(known) >= 0).all())
 
 
 def without_copies(series: Sequence[Series]) -> list[Series]:

@@ -22,6 +22,8 @@ _LEAST_SHARE: Final = 0.1
 _LEAST_OF_PROMPTS: Final = 0.25
 """The rollouts of a group have one prompt: a few groups make a share."""
 _LEAST_OF_SIGNS: Final = 0.01
+_LEAST_OF_KINDS: Final = 0.5
+"""Nats by which k3 of a kind of token has to change: single tokens move the mean of a rare kind."""
 _LEAST_CORRELATION: Final = 0.2
 _MOST_SHOWN: Final = 40
 _INPUTS: Final = ("prompts", "system prompt")
@@ -62,8 +64,8 @@ def _of_tokens(steps: IntArray, digests: Sequence[Digest]) -> Iterator[Series]:
         values = _placed(count, at, shares)
         yield Series(f"kind:{kind}", f"share of {kind} {unit}", values, least=_LEAST_OF_SIGNS)
         means = [d.kind_k3.get(kind, np.nan) for d in digests]
-        words = f"k3 of {kind} {unit}"
-        yield Series(f"k3:{kind}", words, _placed(count, at, means), "k3_mean", scope="kind")
+        words, values = f"k3 of {kind} {unit}", _placed(count, at, means)
+        yield Series(f"k3:{kind}", words, values, "k3_mean", "kind", least=_LEAST_OF_KINDS)
     apart = [d.engine.multiplicative - 1 if d.engine else np.nan for d in digests]
     words = "mean exp|d| - 1 of sampler and trainer"
     values = _placed(count, at, apart)

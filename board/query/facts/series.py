@@ -52,7 +52,7 @@ def series_of(run: Run, steps: IntArray) -> list[Series]:
         if stem in table and name in ("reward", *reward_parts(metrics), *_BY_SCOPE):
             words = f"spread of {rollout_metric(name).label} within a step"
             values = table[stem].to_numpy(np.float64, na_value=np.nan)
-            series.append(Series(stem, words, values, name))
+            series.append(Series(stem, words, values, name, is_learnt=True))
     return series
 
 
@@ -144,8 +144,6 @@ def _contents(run: Run, steps: IntArray) -> Iterator[Series]:
     yield Series("rollouts", "rollouts", total, is_input=True)
     if "prompts" in counts:
         yield Series("prompts", "different prompts", counts["prompts"], is_input=True)
-        words = "share of rollouts with a prompt of an earlier step"
-        yield Series("seen", words, _seen_before(run), is_input=True, least=_LEAST_SEEN)
     if "groups" in counts:
         size = divided(total, counts["groups"])
         yield Series("group size", "rollouts of a group", size, is_input=True)
@@ -158,17 +156,6 @@ def _contents(run: Run, steps: IntArray) -> Iterator[Series]:
         yield from share_series(kind, words, _shares(run, steps, kind, total), is_input=is_input)
 
 
-def _seen_before(run: Run) -> FloatArray:
-    """[S] the share of the rollouts of each step whose prompt an earlier one has as well."""
-    table = run.table(f"""
-        SELECT step, avg(CAST(step > first_step AS DOUBLE)) AS share FROM (
-            SELECT step, min(step) OVER (PARTITION BY {PROMPT_KEY}) AS first_step
-            FROM {run.view} WHERE {run.condition}) GROUP BY step ORDER BY step
-    """)
-    return table["share"].to_numpy()
-
-
-_LEAST_SEEN: Final = 0.2
 _KINDS: Final = (
     ("finish_reason", "share of rollouts that finish by {!r}", False),
     (LAST_TOOL, "share of rollouts whose last tool is {!r}", False),
