@@ -104,7 +104,7 @@ def recognise_head(
         if text:
             return known_mapping(text), ""
     if source is TEXT:
-        return None, "it is plain text, of no format read here"
+        return None, "its records are plain text, of no format read here"
     keys = _first_keys(head)
     own = "" if mapping is None else f"; of the mapping file: {mapping.why_not(head)}"
     return None, f"{NO_FORMAT}{keys}) are of no format read here{own}"

@@ -136,7 +136,7 @@ def test_a_reward_that_is_not_recorded_is_missing_without_a_remark(read_line, fi
         ({"a": 1.0}, {"reward": 1.0, "rewards.a": 1.0}),
         ({"a": 1, "b": None}, {"rewards.a": 1}),
         ({"score": 2, "a": "0.5"}, {"reward": 2, "rewards.a": 0.5}),
-        ({"score": None, "a": 0.5}, {"reward": 0.5, "rewards.a": 0.5}),
+        ({"score": None, "a": 0.5}, {"rewards.a": 0.5}),
         ({"why": "boxed"}, {}),
         ({}, {}),
     ],
