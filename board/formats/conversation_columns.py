@@ -31,7 +31,7 @@ def take_conversations(
     messages: Values = []
     outputs: Values = []
     tool_uses: Values = []
-    for a, before, b, after in zip(*parts, strict=True):
+    for a, before, b, after, prompt in zip(*parts, texts["prompt"], strict=True):
         if before is None or after is None:
             messages.append(None)
             outputs.append(None)
@@ -39,6 +39,6 @@ def take_conversations(
         else:
             both = [*a, *b]
             messages.append(role_texts(both, [*before, *after]))
-            outputs.append(tool_outputs(both))
+            outputs.append(tool_outputs(both, prompt or ""))
             tool_uses.append(tool_use(both))
     return messages, outputs, tool_uses

@@ -20,7 +20,7 @@ from board.index.json_values import from_json
 from board.index.reading.file_steps import StepCounts, StepEnds
 from board.index.segments import Column, decode_columns, joined_columns
 
-VERSION: Final = 40
+VERSION: Final = 42
 """Raised whenever what a scan finds in the same bytes changes: older indexes are then made again."""
 
 _HEADER_KEYS: Final = ("attempt", "started", "start_step", "world_size", "rank")
