@@ -2,6 +2,7 @@
 
 import logging
 import threading
+import urllib.request
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -86,7 +87,11 @@ def running() -> Iterator[Store]:
     server = make_server("127.0.0.1", 0, counted, threaded=True)
     thread = threading.Thread(target=server.serve_forever, daemon=True)
     thread.start()
-    store = Store(f"http://127.0.0.1:{server.server_port}", asked)
+    url = f"http://127.0.0.1:{server.server_port}"
+    # All stores of a process have one memory: what another test left goes.
+    opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
+    opener.open(urllib.request.Request(f"{url}/moto-api/reset", method="POST")).close()
+    store = Store(url, asked)
     before = conf.get("s3")
     conf["s3"] = store.options
     remote._filesystem.cache_clear()
