@@ -101,6 +101,10 @@ def plain(run: Run) -> tuple[Facts, pd.DataFrame]:
         copies=facts.copies,
         rewritten=facts.rewritten,
         by_restart=facts.by_restart,
+        # Why rollouts failed has tests of its own.
+        causes=facts.causes,
+        failures_by=facts.failures_by,
+        failed_of=facts.failed_of,
     )
     return made, rows
 
