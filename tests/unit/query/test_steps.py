@@ -76,7 +76,7 @@ def test_numbers_that_tell_rollouts_apart_make_no_curve():
 
 
 def test_steps_without_any_metric_are_counted(tmp_path):
-    run = run_of(tmp_path, [{"step": step, "messages": []} for step in (1, 1, 2)])
+    run = run_of(tmp_path, [{"type": "sample", "step": step, "messages": []} for step in (1, 1, 2)])
     narrowed = run.where("step >= 1")
     assert (run.metrics, dict(run.counts), dict(narrowed.counts)) == (
         (),
