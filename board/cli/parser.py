@@ -153,7 +153,7 @@ COMMANDS: Final[Mapping[str, Command]] = {
     "watch": Command(
         "watch",
         "say what goes wrong in a run while it is trained, once each, here or to a service",
-        "run --source --split --env --where --group-by-prompt --reward --thresholds --metrics "
+        "run --source --split --env --where --group-by-prompt --reward --last --thresholds --metrics "
         "--metric-shift --index-only --notify --failures --silent --every --once --base",
         "Looks at a run again and again and tells severe findings, ranks that stopped and, if asked for, "
         "a share of failures or silence: each once, also over restarts. Prints them, and sends nothing "

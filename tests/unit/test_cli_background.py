@@ -26,7 +26,7 @@ def is_alive(process):
 def test_it_returns_once_the_dashboard_answers_which_goes_on_until_it_is_stopped(tmp_path, capfd):
     write(tmp_path / "run" / "rollouts.jsonl", [{"step": 1, "response": "a", "reward": 1.0}])
     assert cli.main(["open", str(tmp_path), "--background", "--json", "--no-browser"]) == 0
-    answer = json.loads(capfd.readouterr().out)
+    (answer,) = json.loads(capfd.readouterr().out)["rows"]
     try:
         opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
         with opener.open(f"{answer['url']}/_stcore/health", timeout=20) as health:

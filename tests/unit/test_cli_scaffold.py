@@ -51,7 +51,7 @@ def test_the_test_of_a_scaffolded_reader_passes(tmp_path):
     sniff = [sys.executable, "-m", "board.cli", "sniff", str(log), "--json"]
     sniff = [sys.executable, "-c", "from board.cli import main; main()", *sniff[3:]]
     known = subprocess.run(sniff, env=environment, capture_output=True, text=True, timeout=100)
-    assert json.loads(known.stdout)["files"][0]["reader"] == "my_trainer"
+    assert json.loads(known.stdout)["rows"][0]["reader"] == "my_trainer"
 
 
 @settings(max_examples=40)

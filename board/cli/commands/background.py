@@ -40,7 +40,8 @@ def open(args: argparse.Namespace) -> int:  # noqa: A001 (called as the command 
     if not args.no_browser and serve.has_screen():
         webbrowser.open(url)
     if args.json:
-        output.print_json({"url": url, "root": str(root), "pid": server.pid, "log": name})
+        row = {"url": url, "root": str(root), "pid": server.pid, "log": name}
+        output.print_json({"rows": [row]})
     else:
         print(url)
         output.say(f"shows {root}; process {server.pid}, `kill {server.pid}` stops it; log: {name}")
