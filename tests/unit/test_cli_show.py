@@ -71,4 +71,4 @@ def test_a_rollout_of_a_large_line_is_shown_as_one_of_a_small_line(tmp_path, mon
             monkeypatch.setattr(module, "LARGE_LINE", 0)
         monkeypatch.setattr(number_arrays, "LONG_ARRAY_BYTES", 0)
     assert shown[0] == shown[1]
-    assert json.loads(shown[0])["response_ids"] == [5, 7, 2**40]
+    assert json.loads(shown[0])["rows"][0]["response_ids"] == [5, 7, 2**40]
