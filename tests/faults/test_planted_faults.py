@@ -93,7 +93,10 @@ def test_a_rule_is_silent_on_the_run_without_a_fault(rule, unharmed):
     assert rule not in {result.rule for result in unharmed}
 
 
-@pytest.mark.parametrize("name", ["grpo_arithmetic", "ppo_critic", "resumed"])
+@pytest.mark.parametrize(
+    "name",
+    ["grpo_arithmetic", "grpo_calculator", "grpo_calculator_trl", "ppo_critic", "resumed"],
+)
 def test_clean_runs_raise_nothing_severe(name):
     result = diagnose(sample_run(name))
     assert not severe(result.findings)

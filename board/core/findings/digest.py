@@ -218,11 +218,18 @@ def _pairs(tokens: StepTokens, groups: IntArray, texts: IntArray) -> Pairs:
 
 
 def _response_probability(tokens: StepTokens) -> FloatArray:
-    """[rollouts] probability of each response under the policy that sampled it; NaN where not known."""
+    """[rollouts] probability of each response under the policy that sampled it; NaN where not known.
+
+    Results of tools are tokens outside the loss, which nobody sampled: they count only in a rollout that
+    is masked as a whole.
+    """
     rollouts = len(tokens.indices)
+    is_masked = np.bincount(tokens.rollout_of, tokens.in_loss, rollouts) == 0
+    is_sampled = tokens.in_loss | is_masked[tokens.rollout_of]
     for name in ("sampling_logprobs", "old_logprobs", "logprobs"):
         if name in tokens.arrays:
-            sums = np.bincount(tokens.rollout_of, tokens.arrays[name], rollouts)
+            values = np.where(is_sampled, tokens.arrays[name], 0.0)
+            sums = np.bincount(tokens.rollout_of, values, rollouts)
             return np.exp(np.minimum(sums, 0.0))
     return np.full(rollouts, np.nan)
 

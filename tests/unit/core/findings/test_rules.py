@@ -200,6 +200,24 @@ def test_equal_responses_are_duplicates_where_they_were_unlikely():
     assert responses([0, 1], [1, 0], [0, 1, 1], logprob=-1).pairs.equal == 0
 
 
+@given(
+    sampled=st.lists(st.floats(-3, 0), min_size=1, max_size=4),
+    results=st.lists(st.floats(-30, 0) | st.just(float("nan")), max_size=4),
+    rollouts=st.integers(2, 6),
+)
+def test_how_likely_a_response_was_says_nothing_of_tokens_that_nobody_sampled(
+    sampled, results, rollouts
+):
+    row, length = [*sampled, *results], len(sampled) + len(results)
+    loss = [True] * len(sampled) + [False] * len(results)
+    arrays = {"sampling_logprobs": row * rollouts}
+    codes = [place % 3 for place in range(length)]
+    tokens = step_tokens([length] * rollouts, arrays, codes * rollouts, loss * rollouts)
+    pairs = digest(tokens, np.zeros(rollouts, np.int64), np.zeros(rollouts)).pairs
+    assert pairs.equal == pairs.pairs == rollouts * (rollouts - 1) // 2
+    assert pairs.expected == pytest.approx(np.exp(sum(sampled)) * pairs.pairs)
+
+
 def test_a_loop_is_found_with_its_place_and_period_within_one_response():
     (loop,) = responses([0, 2, *[1, 3] * 15], logprob=-1).loops
     assert (loop.position, loop.tokens, loop.piece) == (2, 30, "1 中")
